@@ -125,14 +125,14 @@ static void folder_leave(struct folder *folder, int code)
 }
 
 /* The walk from a folder to a file. */
-struct walk {
+struct output_walk {
   struct folder *folder;   /* where it is */
   char rest[PATH_MAX];     /* of the name */
   char base[NAME_MAX + 1]; /* the part that comes next */
   int links;               /* followed so far */
 };
 
-static void walk_to_root(struct walk *walk)
+static void walk_to_root(struct output_walk *walk)
 {
   folder_leave(walk->folder, 0);
   *walk->folder = (struct folder){.file = -1};
@@ -142,7 +142,7 @@ static void walk_to_root(struct walk *walk)
 /* In the shared folder: if `base` is a link that can be followed, its target takes its place in the rest, which goes on at
  * `after`. That is a link of a user who is trusted, in a folder of another user; where everybody can put links, none is
  * followed. 1: it was followed; 0: it is no link; -1 with errno. */
-static int walk_follow(struct walk *walk, const char *after)
+static int walk_follow(struct output_walk *walk, const char *after)
 {
   struct stat status;
   char target[1024]; /* longer ones are refused: the thread may have a small stack */
@@ -168,7 +168,7 @@ static int walk_follow(struct walk *walk, const char *after)
 
 /* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Leaves the file's
  * name in `base`; a name that ends in a slash is a folder's. On failure the folder is -1, with errno. */
-static void walk_on(struct walk *walk)
+static void walk_on(struct output_walk *walk)
 {
   for (char *at = walk->rest; walk->folder->file >= 0;) {
     at += strspn(at, "/");
@@ -189,10 +189,10 @@ static void walk_on(struct walk *walk)
 }
 
 /* The working folder is judged by its name from the root; where that cannot be walked, by itself. */
-static void walk_begin(struct walk *walk, struct folder *folder, const char *name)
+static void walk_begin(struct output_walk *walk, struct folder *folder, const char *name)
 {
   int code = *name ? strlen(name) < sizeof walk->rest ? 0 : ENAMETOOLONG : ENOENT;
-  *walk = (struct walk){.folder = folder};
+  *walk = (struct output_walk){.folder = folder};
   *folder = (struct folder){.file = -1};
   errno = code;
   if (code) return;
@@ -361,7 +361,7 @@ int output_file_open(const char *name, enum output_file_mode mode)
   int standard = output_file_standard(name);
   if (standard >= 0) return output_file_duplicate(standard);
   struct folder folder;
-  struct walk walk;
+  struct output_walk walk;
   int file = -1, code;
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;

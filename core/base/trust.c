@@ -51,7 +51,7 @@ static enum hipmm_status trust_refuse_writable(const char *path)
 }
 
 /* A walk along a path, from the root to the file. */
-struct walk {
+struct trust_walk {
   char here[PATH_MAX]; /* without symbolic links; without a slash at its end, so the root is "" */
   char rest[PATH_MAX]; /* not walked yet */
   int links;           /* symbolic links followed so far */
@@ -61,7 +61,7 @@ enum { MOST_LINKS = 40 };
 
 /* In a sticky folder such as /tmp, other users cannot replace what is ours, so such a folder may be on the path. The
  * file's own folder may not be one: other users could put files beside it. */
-static enum hipmm_status trust_check_folder(const struct walk *walk)
+static enum hipmm_status trust_check_folder(const struct trust_walk *walk)
 {
   struct stat status;
   const char *path = *walk->here ? walk->here : "/";
@@ -72,7 +72,7 @@ static enum hipmm_status trust_check_folder(const struct walk *walk)
 }
 
 /* Replaces the symbolic link at `here` by its target. */
-static enum hipmm_status trust_follow(struct walk *walk)
+static enum hipmm_status trust_follow(struct trust_walk *walk)
 {
   char target[PATH_MAX], whole[2 * PATH_MAX + 2];
   ssize_t length = readlink(walk->here, target, sizeof target - 1);
@@ -87,7 +87,7 @@ static enum hipmm_status trust_follow(struct walk *walk)
 }
 
 /* Walks to the next name of the rest. */
-static enum hipmm_status trust_step(struct walk *walk)
+static enum hipmm_status trust_step(struct trust_walk *walk)
 {
   struct stat status;
   size_t used = strlen(walk->here), length = strcspn(walk->rest, "/");
@@ -108,7 +108,7 @@ static enum hipmm_status trust_step(struct walk *walk)
 /* Checks every folder on the path, through every symbolic link, so that no other user decides where it leads. */
 static enum hipmm_status trust_walk(const char *file)
 {
-  struct walk walk = {.links = 0};
+  struct trust_walk walk = {.links = 0};
   char folder[PATH_MAX] = "";
   struct stat status;
   if (*file != '/' && !getcwd(folder, sizeof folder)) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, strerror(errno));

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-struct record {
+struct torch_record {
   struct key_tree_node by_address; /* first */
   struct torch_block block;
 };
@@ -30,7 +30,7 @@ static void torch_filter_add(const void *ptr, int n)
   atomic_fetch_add(&torch_filter_records, (unsigned)n);
 }
 
-static void torch_blocks_remove_record(struct record *record)
+static void torch_blocks_remove_record(struct torch_record *record)
 {
   key_tree_remove(&records, &record->by_address);
   torch_filter_add((const void *)record->by_address.major, -1);
@@ -43,20 +43,20 @@ static void torch_blocks_lock(void)
 {
   pthread_mutex_lock(&lock);
   unsigned now = atomic_load(&device_table_generation);
-  while (generation != now && records) torch_blocks_remove_record((struct record *)records);
+  while (generation != now && records) torch_blocks_remove_record((struct torch_record *)records);
   generation = now;
 }
 
 /* The lock is held. */
-static struct record *torch_blocks_lookup(const void *ptr)
+static struct torch_record *torch_blocks_lookup(const void *ptr)
 {
-  return (struct record *)key_tree_at(records, (uintptr_t)ptr);
+  return (struct torch_record *)key_tree_at(records, (uintptr_t)ptr);
 }
 
 /* The same; NULL when there is no host memory. */
-static struct record *torch_blocks_lookup_or_add(void *ptr)
+static struct torch_record *torch_blocks_lookup_or_add(void *ptr)
 {
-  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_record *record = torch_blocks_lookup(ptr);
   if (record) return record;
   record = calloc(1, sizeof *record);
   if (!record) return NULL;
@@ -69,7 +69,7 @@ static struct record *torch_blocks_lookup_or_add(void *ptr)
 struct torch_block torch_block_find(void *ptr)
 {
   torch_blocks_lock();
-  const struct record *record = torch_blocks_lookup(ptr);
+  const struct torch_record *record = torch_blocks_lookup(ptr);
   struct torch_block block = record ? record->block : (struct torch_block){.pool = NULL};
   pthread_mutex_unlock(&lock);
   return block;
@@ -89,7 +89,7 @@ static bool torch_uses_add(struct torch_use **uses, hipmm_stream_t stream, int d
 void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup_or_add(ptr);
+  struct torch_record *record = torch_blocks_lookup_or_add(ptr);
   if (!record || !torch_uses_add(&record->block.uses, stream, device)) {
     if (!atomic_exchange(&is_missing, true))
       log_line(HIPMM_LOG_WARNING, "torch",
@@ -102,7 +102,7 @@ void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device)
 bool torch_block_set_pool(void *ptr, struct torch_pool *pool)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup_or_add(ptr);
+  struct torch_record *record = torch_blocks_lookup_or_add(ptr);
   if (record) record->block.pool = pool;
   if (record) record->block.is_cached = false;
   pthread_mutex_unlock(&lock);
@@ -112,7 +112,7 @@ bool torch_block_set_pool(void *ptr, struct torch_pool *pool)
 struct torch_use *torch_block_set_cached(void *ptr)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_record *record = torch_blocks_lookup(ptr);
   struct torch_use *uses = record ? record->block.uses : NULL;
   if (record) record->block = (struct torch_block){.is_cached = true};
   pthread_mutex_unlock(&lock);
@@ -122,7 +122,7 @@ struct torch_use *torch_block_set_cached(void *ptr)
 struct torch_use *torch_block_remove(void *ptr)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_record *record = torch_blocks_lookup(ptr);
   struct torch_use *uses = record ? record->block.uses : NULL;
   if (record) {
     record->block.uses = NULL;

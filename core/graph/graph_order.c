@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A depth-first walk along the references. Indices are in the order of the file. */
-struct walk {
+struct graph_walk {
   struct graph_build *build;
   enum { NEW = 0, OPEN, DONE } state[GRAPH_MAX_NODES];
   bool is_in_cycle[GRAPH_MAX_NODES];
@@ -24,7 +24,7 @@ struct walk {
 /* ---- Cycles ---------------------------------------------------------------------------------------------------- */
 
 /* Formats a cycle: "a → b → a"; of a long one the beginning and the end. */
-static void graph_order_show_cycle(const struct walk *walk, size_t from, char *text, size_t text_bytes)
+static void graph_order_show_cycle(const struct graph_walk *walk, size_t from, char *text, size_t text_bytes)
 {
   enum { SHOWN = 8 };
   const struct graph_node *nodes = walk->build->graph->nodes;
@@ -37,7 +37,7 @@ static void graph_order_show_cycle(const struct walk *walk, size_t from, char *t
   if (used < text_bytes) snprintf(text + used, text_bytes - used, "%s", nodes[walk->path[from]].name);
 }
 
-static void graph_order_report_cycle(struct walk *walk, int first)
+static void graph_order_report_cycle(struct graph_walk *walk, int first)
 {
   size_t from = walk->depth;
   while (walk->path[--from] != first) continue;
@@ -56,7 +56,7 @@ static void graph_order_report_cycle(struct walk *walk, int first)
   graph_build_set_resource(walk->build, before, node->name);
 }
 
-static void graph_order_enter(struct walk *walk, int index)
+static void graph_order_enter(struct graph_walk *walk, int index)
 {
   walk->state[index] = OPEN;
   walk->path[walk->depth] = index;
@@ -64,7 +64,7 @@ static void graph_order_enter(struct walk *walk, int index)
 }
 
 /* One step from the innermost open node: into the next node that it needs, or out. */
-static void graph_order_step(struct walk *walk)
+static void graph_order_step(struct graph_walk *walk)
 {
   int index = walk->path[walk->depth - 1];
   const struct graph_node *node = &walk->build->graph->nodes[index];
@@ -79,7 +79,7 @@ static void graph_order_step(struct walk *walk)
   if (walk->state[needed] == NEW) graph_order_enter(walk, needed);
 }
 
-static void graph_order_walk_all(struct walk *walk)
+static void graph_order_walk_all(struct graph_walk *walk)
 {
   for (size_t i = 0; i < walk->build->graph->n_nodes; i++) {
     if (walk->state[i] == NEW) graph_order_enter(walk, (int)i);
@@ -130,7 +130,7 @@ static void graph_order_choose_top(struct graph_build *build)
 
 /* Without a default in the file, devices get a plain source of device memory, under a name that is not in use. `device`
  * is the only type that the core knows by its name: a process without a graph file must have memory. */
-static void graph_order_imply_device(struct graph_build *build, struct walk *walk)
+static void graph_order_imply_device(struct graph_build *build, struct graph_walk *walk)
 {
   char name[32] = "device";
   const struct plugin *plugin = graph_build_plugin(build, "device", "");
@@ -142,7 +142,7 @@ static void graph_order_imply_device(struct graph_build *build, struct walk *wal
   walk->order[walk->n_done++] = index;
 }
 
-static void graph_order_choose_default(struct graph_build *build, struct walk *walk)
+static void graph_order_choose_default(struct graph_build *build, struct graph_walk *walk)
 {
   struct graph *graph = build->graph;
   if (json_object_get(graph->root, "stack"))
@@ -154,7 +154,7 @@ static void graph_order_choose_default(struct graph_build *build, struct walk *w
 
 /* ---- Checks that need the order -------------------------------------------------------------------------------- */
 
-static void graph_order_check_depth(const struct walk *walk)
+static void graph_order_check_depth(const struct graph_walk *walk)
 {
   const struct graph *graph = walk->build->graph;
   int depths[GRAPH_MAX_NODES] = {0};
@@ -179,7 +179,7 @@ static void graph_order_renumber(int *indices, size_t n, const int *places)
   for (size_t i = 0; i < n; i++) indices[i] = places[indices[i]];
 }
 
-static void graph_order_sort_nodes(struct walk *walk)
+static void graph_order_sort_nodes(struct graph_walk *walk)
 {
   struct graph *graph = walk->build->graph;
   struct graph_node *sorted = graph_build_allocate(walk->build, graph->n_nodes, sizeof *sorted);
@@ -209,7 +209,7 @@ static void graph_order_mark_by_name(struct graph *graph)
 
 void graph_order(struct graph_build *build)
 {
-  struct walk *walk = graph_build_allocate(build, 1, sizeof *walk);
+  struct graph_walk *walk = graph_build_allocate(build, 1, sizeof *walk);
   if (!walk) return;
   walk->build = build;
   graph_order_walk_all(walk);

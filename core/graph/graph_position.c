@@ -11,7 +11,7 @@
 
 /* A scan over text that the parser has accepted: it ends behind the last bracket, and looks for no end before. `wanted`: from
  * path to offset in the text, -1 until found; a wanted path comes with the paths of all values around it. */
-struct scan {
+struct position_scan {
   const char *text, *at;
   char *path; /* JSON pointer of the wanted value that is scanned */
   size_t length, capacity;
@@ -21,19 +21,19 @@ struct scan {
 
 /* ---- Scanning -------------------------------------------------------------------------------------------------- */
 
-static void graph_position_skip_blanks(struct scan *scan)
+static void graph_position_skip_blanks(struct position_scan *scan)
 {
   scan->at += strspn(scan->at, " \t\r\n");
 }
 
-static void graph_position_skip_string(struct scan *scan)
+static void graph_position_skip_string(struct position_scan *scan)
 {
   for (scan->at++; *scan->at != '"'; scan->at++) scan->at += *scan->at == '\\';
   scan->at++;
 }
 
 /* The name at `at`, decoded: a new string, which is added to `names`; NULL without host memory. */
-static json_t *graph_position_read_name(struct scan *scan, json_t *names)
+static json_t *graph_position_read_name(struct position_scan *scan, json_t *names)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *start = scan->at;
@@ -52,7 +52,7 @@ static json_t *graph_position_read_name(struct scan *scan, json_t *names)
 }
 
 /* Appends a name or the number of an item. False without host memory. */
-static bool graph_position_enter(struct scan *scan, const char *name)
+static bool graph_position_enter(struct position_scan *scan, const char *name)
 {
   size_t most = scan->length + 2 * strlen(name) + 2;
   char *larger = most > scan->capacity ? realloc(scan->path, 2 * most) : scan->path;
@@ -63,10 +63,10 @@ static bool graph_position_enter(struct scan *scan, const char *name)
   return true;
 }
 
-static bool graph_position_scan_items(struct scan *scan, bool is_wanted);
+static bool graph_position_scan_items(struct position_scan *scan, bool is_wanted);
 
 /* One member of an object, or item of a list (`names` NULL). `is_wanted`: what is around it is. */
-static bool graph_position_scan_item(struct scan *scan, json_t *names, size_t index, bool is_wanted)
+static bool graph_position_scan_item(struct position_scan *scan, json_t *names, size_t index, bool is_wanted)
 {
   char number[24];
   bool is_good = true;
@@ -94,7 +94,7 @@ static bool graph_position_scan_item(struct scan *scan, json_t *names, size_t in
 }
 
 /* An object or a list. Recursive, as the parser is, and no deeper. False without host memory. */
-static bool graph_position_scan_items(struct scan *scan, bool is_wanted)
+static bool graph_position_scan_items(struct position_scan *scan, bool is_wanted)
 {
   json_t *names = *scan->at == '{' ? json_object() : NULL;
   bool is_good = names || *scan->at == '[';
@@ -189,7 +189,7 @@ static void graph_position_sort(const char *text, const json_t *wanted, struct p
 void graph_position_all(const char *text, bool is_object, struct diagnostics *diagnostics)
 {
   size_t n = 0;
-  struct scan scan = {.text = text, .at = text, .wanted = json_object(), .diagnostics = diagnostics};
+  struct position_scan scan = {.text = text, .at = text, .wanted = json_object(), .diagnostics = diagnostics};
   for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next)
     graph_position_want(scan.wanted, diagnostic);
   if (is_object) graph_position_skip_blanks(&scan);

@@ -129,13 +129,13 @@ json_t *values_option(const struct instance *instance, const struct hipmm_option
 
 enum { VALUE_PATH_BYTES = PATH_BYTES + 300 };
 
-struct list {
+struct values_list {
   const char *prefix;
   json_t *entries;
 };
 
 /* Whether `path` is the prefix, or below it. */
-static bool values_is_wanted(const struct list *list, const char *path)
+static bool values_is_wanted(const struct values_list *list, const char *path)
 {
   size_t length = strlen(list->prefix);
   return !length || (!strncmp(path, list->prefix, length) && (!path[length] || path[length] == '/'));
@@ -143,13 +143,14 @@ static bool values_is_wanted(const struct list *list, const char *path)
 
 /* Whether the value or option `name` of a resource is wanted; then writes its path. What is not wanted is not asked for:
  * a value may come from the driver, which may not know a pool of the program any more. */
-static bool values_begin(const struct list *list, const char *resource, const char *name, char *path, size_t bytes)
+static bool values_begin(const struct values_list *list, const char *resource, const char *name, char *path,
+                         size_t bytes)
 {
   snprintf(path, bytes, "%s/%s", resource, name);
   return values_is_wanted(list, path);
 }
 
-static void values_add(struct list *list, const char *path, const char *kind, const char *unit, const char *doc,
+static void values_add(struct values_list *list, const char *path, const char *kind, const char *unit, const char *doc,
                        json_t *rest)
 {
   json_t *entry =
@@ -159,7 +160,7 @@ static void values_add(struct list *list, const char *path, const char *kind, co
   json_decref(rest);
 }
 
-static void values_add_instance(struct list *list, const struct instance *instance)
+static void values_add_instance(struct values_list *list, const struct instance *instance)
 {
   char resource[PATH_BYTES], path[VALUE_PATH_BYTES];
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
@@ -179,7 +180,7 @@ static void values_add_instance(struct list *list, const struct instance *instan
 }
 
 /* The values of a stack as a whole. A resource made in code has none. */
-static void values_add_stack(struct list *list, const struct stack *stack)
+static void values_add_stack(struct values_list *list, const struct stack *stack)
 {
   char device[PATH_BYTES], path[VALUE_PATH_BYTES];
   const struct instance *top = &stack->instances[stack->top];
@@ -194,7 +195,7 @@ static void values_add_stack(struct list *list, const struct stack *stack)
 
 enum hipmm_status hipmm_list(const char *prefix, char **json_out)
 {
-  struct list list = {.prefix = prefix ? prefix : ""};
+  struct values_list list = {.prefix = prefix ? prefix : ""};
   enum hipmm_status status = lifecycle_check_use(json_out, "json_out");
   if (!status) status = path_check_prefix(list.prefix);
   if (status) return status;

@@ -156,14 +156,14 @@ enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, c
 
 /* ---- All files ---- */
 
-struct scan {
+struct folder_scan {
   void (*visit)(void *closure, const struct plugin_candidate *candidate);
   void *closure;
 };
 
 static void plugin_load_visit(void *closure, const char *type, const char *file, bool is_shadowed)
 {
-  const struct scan *scan = closure;
+  const struct folder_scan *scan = closure;
   struct plugin_candidate candidate = {.type = type, .file = file, .shadowed = is_shadowed};
   if (plugin_load_file(file, type, &candidate.plugin)) {
     candidate.plugin = NULL;
@@ -175,17 +175,17 @@ static void plugin_load_visit(void *closure, const char *type, const char *file,
 void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, const struct plugin_candidate *candidate),
                  void *closure)
 {
-  plugin_path_visit(path, plugin_load_visit, &(struct scan){visit, closure});
+  plugin_path_visit(path, plugin_load_visit, &(struct folder_scan){visit, closure});
 }
 
-struct list {
+struct plugin_list {
   const struct plugin **items;
   size_t count;
 };
 
 static void plugin_load_collect(void *closure, const struct plugin_candidate *candidate)
 {
-  struct list *list = closure;
+  struct plugin_list *list = closure;
   if (!candidate->plugin || candidate->shadowed) return;
   const struct plugin **items = realloc(list->items, (list->count + 1) * sizeof *items);
   if (!items) return;
@@ -201,7 +201,7 @@ static int plugin_load_compare(const void *a, const void *b)
 
 const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out)
 {
-  struct list list = {0};
+  struct plugin_list list = {0};
   plugin_scan(path, plugin_load_collect, &list);
   if (list.count) qsort(list.items, list.count, sizeof *list.items, plugin_load_compare);
   *count_out = list.count;

@@ -32,7 +32,7 @@ static enum hipmm_status arena_refuse_allocation(const struct arena *arena, cons
                                                  struct dump *dump)
 {
   const struct hipmm_services *services = arena->services;
-  const struct chunks *chunks = &arena->global.chunks;
+  const struct arena_chunks *chunks = &arena->global.chunks;
   int64_t live_bytes;
   uint64_t largest = arena_largest_free(arena), room = arena_chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
@@ -91,7 +91,7 @@ static __attribute__((noinline)) enum hipmm_status arena_allocate_slow_path(stru
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct arena *arena = self;
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   hipmm_stream_t handle = stream_canonical_handle(stream);
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = RANGE_NONE;
@@ -121,7 +121,7 @@ static __attribute__((noinline)) enum hipmm_status arena_refuse_pointer(const st
 static inline enum hipmm_status arena_check_free(const struct arena *arena, uint32_t id, uint32_t number,
                                                  const void *ptr, size_t bytes)
 {
-  const struct range *range = range_of(&arena->global.ranges, id);
+  const struct arena_range *range = range_of(&arena->global.ranges, id);
   if (!range_is_live_at(range, ptr) || range_arena(range) != number) return HIPMM_E_POINTER;
   return bytes && bytes != range->requested ? HIPMM_E_SIZE : HIPMM_OK;
 }
@@ -131,7 +131,7 @@ static __attribute__((noinline)) enum hipmm_status arena_refuse_free(const struc
                                                                      enum hipmm_status status)
 {
   if (status == HIPMM_E_POINTER) return arena_refuse_pointer(arena, ptr);
-  const struct range *range = range_of(&arena->global.ranges, id);
+  const struct arena_range *range = range_of(&arena->global.ranges, id);
   return arena->services->refuse(arena->services, status,
                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
                                  __atomic_load_n(&range->requested, __ATOMIC_RELAXED), bytes);
@@ -142,7 +142,7 @@ static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, stru
                                           size_t bytes, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  struct range *block = range_of(&arena->global.ranges, id);
+  struct arena_range *block = range_of(&arena->global.ranges, id);
   biased_lock_acquire(&local->lock);
   enum hipmm_status status = arena_check_free(arena, id, local->number, ptr, bytes);
   if (!status) {
@@ -203,7 +203,7 @@ static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, 
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct arena *arena = self;
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
   hipmm_stream_t handle = stream_canonical_handle(stream);
@@ -232,7 +232,7 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
 {
   const struct arena *arena = self;
   uint32_t id = range_at(&arena->global.ranges, ptr);
-  const struct range *range = range_of(&arena->global.ranges, id);
+  const struct arena_range *range = range_of(&arena->global.ranges, id);
   if (!id || !range_is_live_at(range, ptr)) return arena_refuse_pointer(arena, ptr);
   *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, __atomic_load_n(&range->requested, __ATOMIC_RELAXED)};
   return HIPMM_OK;
@@ -243,7 +243,7 @@ enum hipmm_status arena_locate(void *self, const void *ptr, struct hipmm_locatio
 {
   const struct arena *arena = self;
   uint32_t id = range_at(&arena->global.ranges, ptr);
-  const struct range *range = range_of(&arena->global.ranges, id);
+  const struct arena_range *range = range_of(&arena->global.ranges, id);
   if (!id || !range_is_live_at(range, ptr)) return arena_refuse_pointer(arena, ptr);
   location_out->usable_bytes = range->bytes;
   location_out->stream = range->handle;

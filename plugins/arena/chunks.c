@@ -6,22 +6,22 @@
 
 enum { MOST_CHUNKS = 1 << 16 };
 
-bool arena_chunks_open(struct chunks *chunks, const struct hipmm_services *services, struct hipmm_resource *upstream,
-                       uint64_t maximum_bytes)
+bool arena_chunks_open(struct arena_chunks *chunks, const struct hipmm_services *services,
+                       struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
-  *chunks = (struct chunks){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
+  *chunks = (struct arena_chunks){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
   chunks->items = services->host_allocate(services, MOST_CHUNKS * sizeof *chunks->items);
   return chunks->items != NULL;
 }
 
-void arena_chunks_close(struct chunks *chunks)
+void arena_chunks_close(struct arena_chunks *chunks)
 {
   for (uint32_t i = chunks->count; i-- > 0;)
     if (arena_chunks_free(chunks, &chunks->items[i])) chunks->count = i; /* the upstream refuses it: it is lost */
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
-static struct chunk *arena_chunks_place_for(const struct chunks *chunks, const void *ptr)
+static struct arena_chunk *arena_chunks_place_for(const struct arena_chunks *chunks, const void *ptr)
 {
   uint32_t low = 0, high = chunks->count;
   while (low < high) {
@@ -34,11 +34,11 @@ static struct chunk *arena_chunks_place_for(const struct chunks *chunks, const v
   return &chunks->items[low];
 }
 
-static struct chunk *arena_chunks_enter(struct chunks *chunks, void *ptr, uint64_t bytes)
+static struct arena_chunk *arena_chunks_enter(struct arena_chunks *chunks, void *ptr, uint64_t bytes)
 {
-  struct chunk *chunk = arena_chunks_place_for(chunks, ptr);
+  struct arena_chunk *chunk = arena_chunks_place_for(chunks, ptr);
   memmove(chunk + 1, chunk, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
-  *chunk = (struct chunk){.ptr = ptr, .bytes = bytes};
+  *chunk = (struct arena_chunk){.ptr = ptr, .bytes = bytes};
   chunks->count++;
   chunks->bytes += bytes;
   if (chunks->bytes > chunks->peak_bytes) chunks->peak_bytes = chunks->bytes;
@@ -47,20 +47,20 @@ static struct chunk *arena_chunks_enter(struct chunks *chunks, void *ptr, uint64
   return chunk;
 }
 
-bool arena_chunks_contain(const struct chunks *chunks, const void *ptr)
+bool arena_chunks_contain(const struct arena_chunks *chunks, const void *ptr)
 {
-  const struct chunk *next = arena_chunks_place_for(chunks, (const char *)ptr + 1);
+  const struct arena_chunk *next = arena_chunks_place_for(chunks, (const char *)ptr + 1);
   return next > chunks->items && (uintptr_t)ptr - (uintptr_t)next[-1].ptr < next[-1].bytes;
 }
 
-uint64_t arena_chunks_room(const struct chunks *chunks)
+uint64_t arena_chunks_room(const struct arena_chunks *chunks)
 {
   if (chunks->bytes >= chunks->maximum_bytes || chunks->count == MOST_CHUNKS) return 0;
   return (chunks->maximum_bytes - chunks->bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-enum hipmm_status arena_chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
-                                                struct chunk **chunk_out)
+enum hipmm_status arena_chunks_allocate_exactly(struct arena_chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
+                                                struct arena_chunk **chunk_out)
 {
   void *ptr = NULL;
   if (bytes > arena_chunks_room(chunks)) return HIPMM_E_LIMIT;
@@ -69,8 +69,8 @@ enum hipmm_status arena_chunks_allocate_exactly(struct chunks *chunks, uint64_t 
   return status;
 }
 
-enum hipmm_status arena_chunks_allocate(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
-                                        struct chunk **chunk_out)
+enum hipmm_status arena_chunks_allocate(struct arena_chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
+                                        struct arena_chunk **chunk_out)
 {
   if (bytes > arena_chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = sizes_step(chunks->bytes, bytes, arena_chunks_room(chunks));;
@@ -80,7 +80,7 @@ enum hipmm_status arena_chunks_allocate(struct chunks *chunks, uint64_t bytes, h
   }
 }
 
-enum hipmm_status arena_chunks_free(struct chunks *chunks, struct chunk *chunk)
+enum hipmm_status arena_chunks_free(struct arena_chunks *chunks, struct arena_chunk *chunk)
 {
   enum hipmm_status status =
       hipmm_upstream_deallocate(chunks->upstream, chunk->ptr, chunk->bytes, HIPMM_ALIGNMENT, NULL);

@@ -13,30 +13,31 @@ enum {
 
 /* Free memory of streams whose handles may be gone becomes ready when the device was waited for. Waits only if there is
  * enough of it. */
-static uint32_t find_memory_unfenced(struct arena *arena, const struct request *request)
+static uint32_t find_memory_without_event(struct arena *arena, const struct arena_request *request)
 {
-  if (!global_has_unfenced(&arena->global, request->stream, request->bytes)) return RANGE_NONE;
+  if (!global_has_without_event(&arena->global, request->stream, request->bytes)) return RANGE_NONE;
   return arena_synchronize(arena, request->stream) ? RANGE_NONE : global_find_ready(&arena->global, request);
 }
 
-static uint32_t find_memory_held_range(struct arena *arena, const struct request *request)
+static uint32_t find_memory_held_range(struct arena *arena, const struct arena_request *request)
 {
   struct global *global = &arena->global;
   uint32_t id = global_find_ready(global, request);
   if (id || global->streams.active < 2) return id;
   id = global_find_completed(global, request);
   if (!id) id = global_find_waiting(global, request);
-  return id ? id : find_memory_unfenced(arena, request);
+  return id ? id : find_memory_without_event(arena, request);
 }
 
-static enum hipmm_status find_memory_grow(struct arena *arena, const struct request *request, bool exactly)
+static enum hipmm_status find_memory_grow(struct arena *arena, const struct arena_request *request, bool exactly)
 {
   enum hipmm_status status = global_grow(&arena->global, request, exactly);
   if (status) arena->refusal = status;
   return status;
 }
 
-static uint32_t find_memory_new_range(struct arena *arena, const struct request *request, enum hipmm_status *status)
+static uint32_t find_memory_new_range(struct arena *arena, const struct arena_request *request,
+                                      enum hipmm_status *status)
 {
   *status = find_memory_grow(arena, request, false);
   return *status ? RANGE_NONE : global_find_ready(&arena->global, request);
@@ -46,7 +47,7 @@ static uint32_t find_memory_new_range(struct arena *arena, const struct request 
 
 static uint32_t find_memory_block(struct arena *arena, struct local *local, const struct arena_allocation *allocation)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   biased_lock_acquire(&local->lock);
   arena_supply(arena, local);
   uint32_t id = local_allocate(local, ranges, allocation->bytes, true);
@@ -59,7 +60,7 @@ static uint32_t find_memory_block(struct arena *arena, struct local *local, cons
 static uint32_t find_memory_from_range(struct arena *arena, struct local *local, uint32_t range,
                                        const struct arena_allocation *allocation)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   uint32_t id = RANGE_NONE;
   if (!range) return RANGE_NONE;
   biased_lock_acquire(&local->lock);
@@ -79,23 +80,24 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
 }
 
 /* A large arena gets larger superblocks, so that less is lost at their ends. */
-static struct request find_memory_superblock_request(const struct local *local,
-                                                     const struct arena_allocation *allocation)
+static struct arena_request find_memory_superblock_request(const struct local *local,
+                                                           const struct arena_allocation *allocation)
 {
   uint64_t least = sizes_round_up(allocation->bytes, ARENA_SUPERBLOCK_BYTES);
   uint64_t most = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
   if (most > LARGEST_SUPERBLOCK_BYTES) most = LARGEST_SUPERBLOCK_BYTES;
-  return (struct request){.bytes = least,
-                          .most_bytes = most > least ? most : least,
-                          .least_rest = ARENA_SUPERBLOCK_BYTES,
-                          .alignment = HIPMM_ALIGNMENT,
-                          .stream = allocation->stream};
+  return (struct arena_request){.bytes = least,
+                                .most_bytes = most > least ? most : least,
+                                .least_rest = ARENA_SUPERBLOCK_BYTES,
+                                .alignment = HIPMM_ALIGNMENT,
+                                .stream = allocation->stream};
 }
 
-static uint32_t find_memory_from_remnant(struct arena *arena, struct local *local, const struct request *superblock,
+static uint32_t find_memory_from_remnant(struct arena *arena, struct local *local,
+                                         const struct arena_request *superblock,
                                          const struct arena_allocation *allocation)
 {
-  struct request request = *superblock;
+  struct arena_request request = *superblock;
   request.bytes = request.most_bytes =
       allocation->bytes > LEAST_REMNANT_BYTES ? allocation->bytes : LEAST_REMNANT_BYTES;
   return find_memory_from_range(arena, local, global_find_ready(&arena->global, &request), allocation);
@@ -109,7 +111,7 @@ static uint32_t find_memory_own(struct arena *arena, struct local *local, const 
   return find_memory_block(arena, local, allocation);
 }
 
-static uint32_t find_memory_held(struct arena *arena, struct local *local, const struct request *superblock,
+static uint32_t find_memory_held(struct arena *arena, struct local *local, const struct arena_request *superblock,
                                  const struct arena_allocation *allocation)
 {
   uint32_t id = find_memory_own(arena, local, allocation);
@@ -131,7 +133,7 @@ static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status
 
 /* After every arena has returned its free superblocks. */
 static enum hipmm_status find_memory_collected(struct arena *arena, struct local *local,
-                                               const struct request *superblock,
+                                               const struct arena_request *superblock,
                                                const struct arena_allocation *allocation, uint32_t *id_out)
 {
   enum hipmm_status refusal = arena->refusal, status = arena_collect(arena, allocation->stream, refusal);
@@ -145,7 +147,7 @@ static enum hipmm_status find_memory_small(struct arena *arena, struct local *lo
                                            const struct arena_allocation *allocation, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  struct request superblock = find_memory_superblock_request(local, allocation);
+  struct arena_request superblock = find_memory_superblock_request(local, allocation);
   *id_out = find_memory_held(arena, local, &superblock, allocation);
   if (*id_out) return HIPMM_OK;
   *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
@@ -166,11 +168,11 @@ static enum hipmm_status find_memory_large(struct arena *arena, const struct are
 {
   struct global *global = &arena->global;
   enum hipmm_status status = HIPMM_OK;
-  const struct request request = {.bytes = allocation->bytes,
-                                  .most_bytes = allocation->bytes,
-                                  .least_rest = HIPMM_ALIGNMENT,
-                                  .alignment = allocation->alignment,
-                                  .stream = allocation->stream};
+  const struct arena_request request = {.bytes = allocation->bytes,
+                                        .most_bytes = allocation->bytes,
+                                        .least_rest = HIPMM_ALIGNMENT,
+                                        .alignment = allocation->alignment,
+                                        .stream = allocation->stream};
   uint32_t id = find_memory_held_range(arena, &request);
   if (!id) id = find_memory_new_range(arena, &request, &status);
   if (find_memory_may_collect(arena, status, allocation)) status = arena_collect(arena, allocation->stream, status);

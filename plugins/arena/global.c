@@ -8,9 +8,9 @@ static const size_t free_bytes = MAX_STREAMS * sizeof(struct tlsf);
 
 /* A range that no work uses may merge with a range of any stream, but then no other stream may use it at once. With
  * several streams, a small range therefore does not absorb a larger one. */
-static bool global_can_merge(const struct global *global, const struct range *range, uint32_t neighbour)
+static bool global_can_merge(const struct global *global, const struct arena_range *range, uint32_t neighbour)
 {
-  const struct range *other = range_of(&global->ranges, neighbour);
+  const struct arena_range *other = range_of(&global->ranges, neighbour);
   if (!neighbour || range_state(other) != RANGE_FREE) return false;
   if (other->stream == range->stream) return true;
   return other->stream == STREAM_READY && (global->streams.active == 1 || other->bytes <= range->bytes);
@@ -22,7 +22,7 @@ static void global_unlink_range(struct global *global, uint32_t id)
   tlsf_remove(&global->free[stream], &global->ranges, id);
   if (stream == STREAM_READY || global->free[stream].count) return;
   stream_set_remove(&global->holders, stream);
-  stream_set_remove(&global->waitable, stream);
+  stream_set_remove(&global->with_event, stream);
 }
 
 static void global_link_range(struct global *global, uint32_t id)
@@ -31,20 +31,20 @@ static void global_link_range(struct global *global, uint32_t id)
   tlsf_add(&global->free[stream], &global->ranges, id);
   if (stream == STREAM_READY) return;
   stream_set_add(&global->holders, stream);
-  if (stream_may_be_waited_for(&global->streams, stream)) stream_set_add(&global->waitable, stream);
+  if (stream_may_be_waited_for(&global->streams, stream)) stream_set_add(&global->with_event, stream);
 }
 
 void global_retain_stream(struct global *global, uint32_t stream)
 {
   stream_retain(&global->streams, stream);
-  if (stream_set_has(&global->holders, stream)) stream_set_add(&global->waitable, stream);
+  if (stream_set_has(&global->holders, stream)) stream_set_add(&global->with_event, stream);
 }
 
 /* Merges `second` into `first`, which it follows. Neither is in an index. */
 static void global_merge(struct global *global, uint32_t first, uint32_t second, uint32_t stream)
 {
-  struct range *lower = range_of(&global->ranges, first);
-  const struct range *upper = range_of(&global->ranges, second);
+  struct arena_range *lower = range_of(&global->ranges, first);
+  const struct arena_range *upper = range_of(&global->ranges, second);
   if (lower->epoch < upper->epoch) lower->epoch = upper->epoch;
   lower->stream = (uint16_t)stream;
   range_merge(&global->ranges, first, second);
@@ -53,8 +53,8 @@ static void global_merge(struct global *global, uint32_t first, uint32_t second,
 
 void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch)
 {
-  struct ranges *ranges = &global->ranges;
-  struct range *range = range_of(ranges, id);
+  struct arena_ranges *ranges = &global->ranges;
+  struct arena_range *range = range_of(ranges, id);
   uint32_t before = range->before, after = range->after;
   range->stream = (uint16_t)stream;
   range->epoch = epoch;
@@ -78,7 +78,7 @@ static bool global_complete_up_to(struct global *global, uint32_t stream, uint64
   uint32_t kept = RANGE_NONE;
   bool any = false;
   for (uint32_t id; (id = tlsf_any(tlsf));) {
-    struct range *range = range_of(&global->ranges, id);
+    struct arena_range *range = range_of(&global->ranges, id);
     global_unlink_range(global, id);
     if (range->epoch > epoch) {
       range->next = kept;
@@ -102,12 +102,12 @@ void global_complete_stream(struct global *global, uint32_t stream)
 
 /* ---- Finding ---- */
 
-static uint64_t global_room_for(const struct request *request, uint64_t bytes)
+static uint64_t global_room_for(const struct arena_request *request, uint64_t bytes)
 {
   return bytes + (request->alignment - HIPMM_ALIGNMENT);
 }
 
-static uint32_t global_fit_on(const struct global *global, uint32_t stream, const struct request *request)
+static uint32_t global_fit_on(const struct global *global, uint32_t stream, const struct arena_request *request)
 {
   const struct tlsf *tlsf = &global->free[stream];
   if (!tlsf->count) return RANGE_NONE;
@@ -117,9 +117,9 @@ static uint32_t global_fit_on(const struct global *global, uint32_t stream, cons
 }
 
 /* Splits off what lies before the aligned address, as a free range. RANGE_NONE when records are short. */
-static uint32_t global_split_front(struct global *global, uint32_t id, const struct request *request)
+static uint32_t global_split_front(struct global *global, uint32_t id, const struct arena_request *request)
 {
-  const struct range *range = range_of(&global->ranges, id);
+  const struct arena_range *range = range_of(&global->ranges, id);
   uint64_t start = (range->start + request->alignment - 1) & ~(request->alignment - 1);
   if (start == range->start) return id;
   uint32_t behind = range_new(&global->ranges);
@@ -129,9 +129,9 @@ static uint32_t global_split_front(struct global *global, uint32_t id, const str
   return behind;
 }
 
-static void global_split_rest(struct global *global, uint32_t id, const struct request *request)
+static void global_split_rest(struct global *global, uint32_t id, const struct arena_request *request)
 {
-  struct range *range = range_of(&global->ranges, id);
+  struct arena_range *range = range_of(&global->ranges, id);
   if (range->bytes < request->most_bytes + request->least_rest) return;
   uint32_t rest = range_new(&global->ranges);
   if (!rest) return;
@@ -140,7 +140,7 @@ static void global_split_rest(struct global *global, uint32_t id, const struct r
   global_link_range(global, rest);
 }
 
-static uint32_t global_detach(struct global *global, uint32_t id, const struct request *request)
+static uint32_t global_detach(struct global *global, uint32_t id, const struct arena_request *request)
 {
   if (!id) return RANGE_NONE;
   global_unlink_range(global, id);
@@ -156,22 +156,22 @@ static uint32_t global_detach(struct global *global, uint32_t id, const struct r
 static uint32_t global_better_of(const struct global *global, uint32_t a, uint32_t b)
 {
   if (!a || !b) return a ? a : b;
-  const struct range *first = range_of(&global->ranges, a), *second = range_of(&global->ranges, b);
+  const struct arena_range *first = range_of(&global->ranges, a), *second = range_of(&global->ranges, b);
   if (first->bytes != second->bytes) return first->bytes < second->bytes ? a : b;
   return first->start < second->start ? a : b;
 }
 
-uint32_t global_find_ready(struct global *global, const struct request *request)
+uint32_t global_find_ready(struct global *global, const struct arena_request *request)
 {
   uint32_t own = global_fit_on(global, request->stream, request), clean = global_fit_on(global, STREAM_READY, request);
   return global_detach(global, global_better_of(global, own, clean), request);
 }
 
-uint32_t global_find_completed(struct global *global, const struct request *request)
+uint32_t global_find_completed(struct global *global, const struct arena_request *request)
 {
   struct streams *streams = &global->streams;
   bool any = false;
-  for (uint32_t stream = 0; (stream = stream_set_next(&global->waitable, stream)) < MAX_STREAMS; stream++) {
+  for (uint32_t stream = 0; (stream = stream_set_next(&global->with_event, stream)) < MAX_STREAMS; stream++) {
     stream_cover(streams, stream);
     uint64_t before = stream_of(streams, stream)->completed;
     stream_poll(streams, stream);
@@ -182,11 +182,11 @@ uint32_t global_find_completed(struct global *global, const struct request *requ
 }
 
 /* The best fit among the streams that can be waited for. */
-uint32_t global_find_waiting(struct global *global, const struct request *request)
+uint32_t global_find_waiting(struct global *global, const struct arena_request *request)
 {
   struct streams *streams = &global->streams;
   uint32_t best = RANGE_NONE;
-  for (uint32_t stream = 0; (stream = stream_set_next(&global->waitable, stream)) < MAX_STREAMS; stream++) {
+  for (uint32_t stream = 0; (stream = stream_set_next(&global->with_event, stream)) < MAX_STREAMS; stream++) {
     if (stream == request->stream) continue;
     uint32_t id = global_fit_on(global, stream, request);
     if (id &&
@@ -194,13 +194,13 @@ uint32_t global_find_waiting(struct global *global, const struct request *reques
       best = global_better_of(global, best, id);
   }
   if (!best) return RANGE_NONE;
-  const struct range *range = range_of(&global->ranges, best);
+  const struct arena_range *range = range_of(&global->ranges, best);
   if (!stream_wait(streams, request->stream, range->stream, range->epoch)) return RANGE_NONE;
   global_note_wait(global, request->stream);
   return global_detach(global, best, request);
 }
 
-bool global_has_unfenced(const struct global *global, uint32_t stream, uint64_t least_bytes)
+bool global_has_without_event(const struct global *global, uint32_t stream, uint64_t least_bytes)
 {
   const struct stream_set *holders = &global->holders;
   uint64_t bytes = 0;
@@ -220,9 +220,9 @@ void global_complete_all(struct global *global)
 
 /* ---- Chunks ---- */
 
-static enum hipmm_status global_add_chunk(struct global *global, struct chunk *chunk, uint32_t stream)
+static enum hipmm_status global_add_chunk(struct global *global, struct arena_chunk *chunk, uint32_t stream)
 {
-  struct ranges *ranges = &global->ranges;
+  struct arena_ranges *ranges = &global->ranges;
   uint64_t bytes = chunk->bytes;
   uint32_t id = address_map_cover(&ranges->starts, (uintptr_t)chunk->ptr, bytes) ? range_new(ranges) : RANGE_NONE;
   if (!id) {
@@ -230,7 +230,7 @@ static enum hipmm_status global_add_chunk(struct global *global, struct chunk *c
     return global->services->refuse(global->services, HIPMM_E_OUT_OF_MEMORY,
                                     "no host memory left for records of {0:bytes} more", bytes, 0, 0);
   }
-  struct range *range = range_of(ranges, id);
+  struct arena_range *range = range_of(ranges, id);
   range_set_extent(range, (uintptr_t)chunk->ptr, bytes, 0);
   range->before = range->after = RANGE_NONE;
   chunk->first = id;
@@ -238,9 +238,9 @@ static enum hipmm_status global_add_chunk(struct global *global, struct chunk *c
   return HIPMM_OK;
 }
 
-enum hipmm_status global_grow(struct global *global, const struct request *request, bool exactly)
+enum hipmm_status global_grow(struct global *global, const struct arena_request *request, bool exactly)
 {
-  struct chunk *chunk;
+  struct arena_chunk *chunk;
   hipmm_stream_t handle = stream_of(&global->streams, request->stream)->handle;
   uint64_t bytes = global_room_for(request, request->bytes);
   enum hipmm_status status = exactly ? arena_chunks_allocate_exactly(&global->chunks, bytes, handle, &chunk)
@@ -250,24 +250,24 @@ enum hipmm_status global_grow(struct global *global, const struct request *reque
 
 enum hipmm_status global_fill(struct global *global, uint64_t bytes)
 {
-  struct chunk *chunk;
+  struct arena_chunk *chunk;
   enum hipmm_status status = arena_chunks_allocate_exactly(&global->chunks, bytes, NULL, &chunk);
   return status ? status : global_add_chunk(global, chunk, STREAM_READY);
 }
 
 /* Whether the chunk is one range that no work uses. */
-static bool global_is_idle(const struct global *global, const struct chunk *chunk)
+static bool global_is_idle(const struct global *global, const struct arena_chunk *chunk)
 {
-  const struct range *range = range_of(&global->ranges, chunk->first);
+  const struct arena_range *range = range_of(&global->ranges, chunk->first);
   return range_state(range) == RANGE_FREE && range->stream == STREAM_READY && range->bytes == chunk->bytes;
 }
 
 enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes)
 {
-  struct chunks *chunks = &global->chunks;
+  struct arena_chunks *chunks = &global->chunks;
   enum hipmm_status first = HIPMM_OK;
   for (uint32_t i = chunks->count; i-- > 0;) {
-    struct chunk *chunk = &chunks->items[i];
+    struct arena_chunk *chunk = &chunks->items[i];
     uint32_t range = chunk->first;
     uint64_t start = (uintptr_t)chunk->ptr, bytes = chunk->bytes;
     if (chunks->bytes < chunk->bytes + keep_bytes || !global_is_idle(global, chunk)) continue;
@@ -286,10 +286,10 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
 
 void global_trim_records(struct global *global)
 {
-  struct ranges *ranges = &global->ranges;
+  struct arena_ranges *ranges = &global->ranges;
   for (uint32_t i = 0; i < global->chunks.count; i++)
     for (uint32_t id = global->chunks.items[i].first; id; id = range_of(ranges, id)->after) {
-      const struct range *range = range_of(ranges, id);
+      const struct arena_range *range = range_of(ranges, id);
       if (range_state(range) == RANGE_FREE) address_map_discard(&ranges->starts, range->start, range->bytes);
     }
   ranges_trim(ranges);

@@ -11,12 +11,12 @@
 
 struct global {
   const struct hipmm_services *services;
-  struct ranges ranges;
+  struct arena_ranges ranges;
   struct streams streams;
-  struct tlsf *free;          /* by stream; [STREAM_READY]: ranges that no work uses */
-  struct stream_set holders;  /* streams with free ranges, except STREAM_READY */
-  struct stream_set waitable; /* those of them that may be waited for (stream_order.h) */
-  struct chunks chunks;
+  struct tlsf *free;            /* by stream; [STREAM_READY]: ranges that no work uses */
+  struct stream_set holders;    /* streams with free ranges, except STREAM_READY */
+  struct stream_set with_event; /* those of them that may be waited for (stream_order.h) */
+  struct arena_chunks chunks;
   int64_t live_count, live_bytes; /* of large allocations */
 };
 
@@ -27,7 +27,7 @@ bool global_open(struct global *global, const struct hipmm_services *services, e
 void global_close(struct global *global);
 
 /* A request for a range. */
-struct request {
+struct arena_request {
   uint64_t bytes;      /* at least */
   uint64_t most_bytes; /* if there is that much */
   uint64_t least_rest; /* a smaller rest is not split off */
@@ -37,18 +37,18 @@ struct request {
 
 /* Each finds a free range in one way and removes it from its index; RANGE_NONE if there is none. The caller changes its
  * state. In order of cost: */
-uint32_t global_find_ready(struct global *global, const struct request *request); /* without waiting */
+uint32_t global_find_ready(struct global *global, const struct arena_request *request); /* without waiting */
 uint32_t global_find_completed(struct global *global,
-                               const struct request *request); /* after asking which work has completed */
+                               const struct arena_request *request); /* after asking which work has completed */
 uint32_t global_find_waiting(struct global *global,
-                             const struct request *request); /* the request's stream waits for another */
+                             const struct arena_request *request); /* the request's stream waits for another */
 
 /* Frees a range: free since `epoch` of `stream`. */
 void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch);
 
 /* Adds a chunk that fits the request, ready for its stream; unless `exactly`, a larger one where possible.
  * HIPMM_E_LIMIT when the maximum forbids it. */
-enum hipmm_status global_grow(struct global *global, const struct request *request, bool exactly);
+enum hipmm_status global_grow(struct global *global, const struct arena_request *request, bool exactly);
 
 /* Adds a chunk of exactly `bytes` that no work uses. */
 enum hipmm_status global_fill(struct global *global, uint64_t bytes);
@@ -63,7 +63,7 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
 void global_trim_records(struct global *global);
 
 /* Whether that many bytes are free on streams other than `stream` that no event covers: their handles may be gone. */
-bool global_has_unfenced(const struct global *global, uint32_t stream, uint64_t least_bytes);
+bool global_has_without_event(const struct global *global, uint32_t stream, uint64_t least_bytes);
 
 /* See stream_retain(). */
 void global_retain_stream(struct global *global, uint32_t stream);

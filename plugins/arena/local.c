@@ -4,14 +4,14 @@
 
 /* ---- Superblocks that are wholly free ---- */
 
-static bool local_is_whole(const struct range *block)
+static bool local_is_whole(const struct arena_range *block)
 {
   return !block->before && !block->after;
 }
 
-static void local_note_idle(struct local *local, struct ranges *ranges, const struct range *block)
+static void local_note_idle(struct local *local, struct arena_ranges *ranges, const struct arena_range *block)
 {
-  struct range *range = range_of(ranges, block->superblock);
+  struct arena_range *range = range_of(ranges, block->superblock);
   range->previous = RANGE_NONE;
   range->next = local->idle;
   if (local->idle) range_of(ranges, local->idle)->previous = block->superblock;
@@ -19,9 +19,9 @@ static void local_note_idle(struct local *local, struct ranges *ranges, const st
   local->idle_bytes += range->bytes;
 }
 
-static void local_note_busy(struct local *local, struct ranges *ranges, const struct range *block)
+static void local_note_busy(struct local *local, struct arena_ranges *ranges, const struct arena_range *block)
 {
-  const struct range *range = range_of(ranges, block->superblock);
+  const struct arena_range *range = range_of(ranges, block->superblock);
   if (range->previous)
     range_of(ranges, range->previous)->next = range->next;
   else
@@ -32,28 +32,28 @@ static void local_note_busy(struct local *local, struct ranges *ranges, const st
 
 /* ---- Ready blocks ---- */
 
-static void local_add_ready(struct local *local, struct ranges *ranges, uint32_t id)
+static void local_add_ready(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
-  struct range *block = range_of(ranges, id);
+  struct arena_range *block = range_of(ranges, id);
   range_set_state(block, RANGE_READY);
   tlsf_add(&local->ready, ranges, id);
   if (local_is_whole(block)) local_note_idle(local, ranges, block);
 }
 
-static void local_remove_ready(struct local *local, struct ranges *ranges, uint32_t id)
+static void local_remove_ready(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
-  const struct range *block = range_of(ranges, id);
+  const struct arena_range *block = range_of(ranges, id);
   if (local_is_whole(block)) local_note_busy(local, ranges, block);
   tlsf_remove(&local->ready, ranges, id);
 }
 
-static bool local_is_ready(struct ranges *ranges, uint32_t id)
+static bool local_is_ready(struct arena_ranges *ranges, uint32_t id)
 {
   return id && range_state(range_of(ranges, id)) == RANGE_READY;
 }
 
 /* Makes a block that is in no list ready, merged with its neighbours. */
-static void local_merge(struct local *local, struct ranges *ranges, uint32_t id)
+static void local_merge(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
   uint32_t before = range_of(ranges, id)->before, after = range_of(ranges, id)->after;
   if (local_is_ready(ranges, after)) {
@@ -72,7 +72,7 @@ static void local_merge(struct local *local, struct ranges *ranges, uint32_t id)
 
 /* ---- Quick lists ---- */
 
-static void local_empty_quick_list(struct local *local, struct ranges *ranges, uint32_t units)
+static void local_empty_quick_list(struct local *local, struct arena_ranges *ranges, uint32_t units)
 {
   uint32_t id = local->quick[units];
   local->quick[units] = RANGE_NONE;
@@ -84,19 +84,19 @@ static void local_empty_quick_list(struct local *local, struct ranges *ranges, u
   }
 }
 
-static void local_shrink_quick(struct local *local, struct ranges *ranges, uint64_t bytes)
+static void local_shrink_quick(struct local *local, struct arena_ranges *ranges, uint64_t bytes)
 {
   while (local->quick_bytes > bytes) local_empty_quick_list(local, ranges, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
 }
 
-void local_empty_quick(struct local *local, struct ranges *ranges)
+void local_empty_quick(struct local *local, struct arena_ranges *ranges)
 {
   local_shrink_quick(local, ranges, 0);
 }
 
 /* ---- Allocating and freeing ---- */
 
-static uint32_t local_allocate_ready(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut)
+static uint32_t local_allocate_ready(struct local *local, struct arena_ranges *ranges, uint64_t bytes, bool without_cut)
 {
   uint32_t id = tlsf_fit(&local->ready, ranges, bytes);
   if (!id && local->quick_bytes) {
@@ -115,7 +115,7 @@ static uint32_t local_allocate_ready(struct local *local, struct ranges *ranges,
   return id;
 }
 
-uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut)
+uint32_t local_allocate(struct local *local, struct arena_ranges *ranges, uint64_t bytes, bool without_cut)
 {
   uint64_t units = bytes >> RANGE_UNIT_BITS;
   uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : RANGE_NONE;
@@ -125,9 +125,9 @@ uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t byt
   return id;
 }
 
-void local_free(struct local *local, struct ranges *ranges, uint32_t id)
+void local_free(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
-  struct range *block = range_of(ranges, id);
+  struct arena_range *block = range_of(ranges, id);
   uint64_t units = block->bytes >> RANGE_UNIT_BITS;
   if (units > LOCAL_QUICK_UNITS) {
     local_merge(local, ranges, id);
@@ -141,9 +141,9 @@ void local_free(struct local *local, struct ranges *ranges, uint32_t id)
   local->quick_bytes += block->bytes;
 }
 
-void local_free_pending(struct local *local, struct ranges *ranges, uint32_t id)
+void local_free_pending(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
-  struct range *block = range_of(ranges, id);
+  struct arena_range *block = range_of(ranges, id);
   range_set_state(block, RANGE_PENDING);
   block->next = RANGE_NONE;
   block->previous = local->pending_last;
@@ -155,9 +155,9 @@ void local_free_pending(struct local *local, struct ranges *ranges, uint32_t id)
   local->pending_bytes += block->bytes;
 }
 
-void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id)
+void local_end_pending(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
-  const struct range *block = range_of(ranges, id);
+  const struct arena_range *block = range_of(ranges, id);
   if (block->previous)
     range_of(ranges, block->previous)->next = block->next;
   else
@@ -172,11 +172,11 @@ void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id)
 
 /* ---- Superblocks ---- */
 
-void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range_id)
+void local_add_superblock(struct local *local, struct arena_ranges *ranges, uint32_t range_id)
 {
-  struct range *range = range_of(ranges, range_id);
+  struct arena_range *range = range_of(ranges, range_id);
   uint32_t id = local_pop_unused(local, ranges);
-  struct range *block = range_of(ranges, id);
+  struct arena_range *block = range_of(ranges, id);
   range_set_extent(block, range->start, range->bytes, local->number);
   block->before = block->after = RANGE_NONE;
   block->superblock = range_id;
@@ -188,10 +188,10 @@ void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t r
   local_add_ready(local, ranges, id);
 }
 
-uint32_t local_remove_idle(struct local *local, struct ranges *ranges)
+uint32_t local_remove_idle(struct local *local, struct arena_ranges *ranges)
 {
   uint32_t range_id = local->idle;
-  struct range *range = range_of(ranges, range_id);
+  struct arena_range *range = range_of(ranges, range_id);
   uint32_t first = range->first;
   local_remove_ready(local, ranges, first);
   local_push_unused(local, ranges, first);

@@ -53,35 +53,36 @@ static inline void local_set_thread(struct local *local, uint64_t thread)
 
 /* A block of `bytes`, a multiple of HIPMM_ALIGNMENT; local_make_live() must follow. RANGE_NONE if there is none, or no
  * unused record for the rest; with `without_cut` the block keeps the rest then. */
-uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut);
+uint32_t local_allocate(struct local *local, struct arena_ranges *ranges, uint64_t bytes, bool without_cut);
 
 /* Frees a live block of this arena on the stream of this arena. */
-void local_free(struct local *local, struct ranges *ranges, uint32_t id);
+void local_free(struct local *local, struct arena_ranges *ranges, uint32_t id);
 
 /* The same on another stream: the block has its `stream` and `epoch`. */
-void local_free_pending(struct local *local, struct ranges *ranges, uint32_t id);
+void local_free_pending(struct local *local, struct arena_ranges *ranges, uint32_t id);
 
 /* Makes a pending block ready. */
-void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id);
+void local_end_pending(struct local *local, struct arena_ranges *ranges, uint32_t id);
 
 /* Merges the blocks of the quick lists. */
-void local_empty_quick(struct local *local, struct ranges *ranges);
+void local_empty_quick(struct local *local, struct arena_ranges *ranges);
 
 /* Adds a superblock. Needs an unused record. */
-void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range);
+void local_add_superblock(struct local *local, struct arena_ranges *ranges, uint32_t range);
 
 /* Removes a superblock that is wholly free: `idle_bytes` says that there is one. */
-uint32_t local_remove_idle(struct local *local, struct ranges *ranges);
+uint32_t local_remove_idle(struct local *local, struct arena_ranges *ranges);
 
 /* After local_allocate(), and before local_free(). */
-static inline void local_make_live(struct local *local, struct range *block, uint64_t requested, hipmm_stream_t handle)
+static inline void local_make_live(struct local *local, struct arena_range *block, uint64_t requested,
+                                   hipmm_stream_t handle)
 {
   range_set_live(block, requested, handle);
   local->live_count++;
   local->live_bytes += (int64_t)requested;
 }
 
-static inline void local_end_live(struct local *local, const struct range *block)
+static inline void local_end_live(struct local *local, const struct arena_range *block)
 {
   local->live_count--;
   local->live_bytes -= (int64_t)block->requested;
@@ -93,7 +94,7 @@ static inline bool local_has_surplus(const struct local *local)
   return local->idle_bytes > (4u << 20) && local->idle_bytes > local->bytes / 4;
 }
 
-static inline void local_push_unused(struct local *local, struct ranges *ranges, uint32_t id)
+static inline void local_push_unused(struct local *local, struct arena_ranges *ranges, uint32_t id)
 {
   range_set_state(range_of(ranges, id), RANGE_RESERVED);
   range_of(ranges, id)->next = local->unused;
@@ -101,7 +102,7 @@ static inline void local_push_unused(struct local *local, struct ranges *ranges,
   local->n_unused++;
 }
 
-static inline uint32_t local_pop_unused(struct local *local, struct ranges *ranges)
+static inline uint32_t local_pop_unused(struct local *local, struct arena_ranges *ranges)
 {
   uint32_t id = local->unused;
   if (id) {

@@ -26,7 +26,7 @@ enum range_state {
 };
 
 /* Readers without a lock read `start`, `arena`, `state` and `requested` only; these change atomically. */
-struct range {
+struct arena_range {
   uint64_t start; /* address */
   uint64_t bytes; /* a multiple of HIPMM_ALIGNMENT, not 0 */
   union {
@@ -45,67 +45,67 @@ struct range {
   uint8_t state;
 };
 
-_Static_assert(sizeof(struct range) <= 64, "a record fits in a cache line");
+_Static_assert(sizeof(struct arena_range) <= 64, "a record fits in a cache line");
 
 /* All records of an arena, and the map from the address of an allocation to its record. */
-struct ranges {
+struct arena_ranges {
   const struct hipmm_services *services;
-  struct range *items;   /* in `records` */
-  uint32_t unused;       /* list of unused records, through `next` */
-  uint32_t count;        /* records used so far, since the last trim cut the end off; [0] is none */
-  uint32_t most;         /* records that there can be */
-  uint32_t next_trimmed; /* records from here on may be unused and in no list */
+  struct arena_range *items; /* in `records` */
+  uint32_t unused;           /* list of unused records, through `next` */
+  uint32_t count;            /* records used so far, since the last trim cut the end off; [0] is none */
+  uint32_t most;             /* records that there can be */
+  uint32_t next_trimmed;     /* records from here on may be unused and in no list */
   struct host_array records;
   struct address_map starts;
 };
 
 /* False when host memory is short; ranges_close() must be called all the same. */
-bool ranges_open(struct ranges *ranges, const struct hipmm_services *services);
-void ranges_close(struct ranges *ranges);
+bool ranges_open(struct arena_ranges *ranges, const struct hipmm_services *services);
+void ranges_close(struct arena_ranges *ranges);
 
 /* A new record; RANGE_NONE when there are no more. The caller of both holds the global lock. */
-uint32_t range_new(struct ranges *ranges);
-void range_discard(struct ranges *ranges, uint32_t id);
+uint32_t range_new(struct arena_ranges *ranges);
+void range_discard(struct arena_ranges *ranges, uint32_t id);
 
 /* Whether range_new() fails until a record is discarded. The caller holds the global lock. */
-bool ranges_are_exhausted(const struct ranges *ranges);
+bool ranges_are_exhausted(const struct arena_ranges *ranges);
 
 /* Gives back the host memory of unused records. The caller holds the global lock. */
-void ranges_trim(struct ranges *ranges);
+void ranges_trim(struct arena_ranges *ranges);
 
 /* Host memory of the records, without the address map. The caller holds the global lock. */
-uint64_t ranges_metadata_bytes(const struct ranges *ranges);
+uint64_t ranges_metadata_bytes(const struct arena_ranges *ranges);
 
-static inline struct range *range_of(const struct ranges *ranges, uint32_t id)
+static inline struct arena_range *range_of(const struct arena_ranges *ranges, uint32_t id)
 {
   return &ranges->items[id];
 }
 
-static inline void range_set_state(struct range *range, enum range_state state)
+static inline void range_set_state(struct arena_range *range, enum range_state state)
 {
   __atomic_store_n(&range->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 
-static inline enum range_state range_state(const struct range *range)
+static inline enum range_state range_state(const struct arena_range *range)
 {
   return __atomic_load_n(&range->state, __ATOMIC_ACQUIRE);
 }
 
-static inline uint32_t range_arena(const struct range *range)
+static inline uint32_t range_arena(const struct arena_range *range)
 {
   return __atomic_load_n(&range->arena, __ATOMIC_RELAXED);
 }
 
 /* Sets where a range is and which arena has it. The caller enters a block in the address map now, and a range of the
  * global arena when it becomes live. */
-static inline void range_set_extent(struct range *range, uint64_t start, uint64_t bytes, uint32_t arena)
+static inline void range_set_extent(struct arena_range *range, uint64_t start, uint64_t bytes, uint32_t arena)
 {
   __atomic_store_n(&range->start, start, __ATOMIC_RELAXED);
   __atomic_store_n(&range->arena, arena, __ATOMIC_RELAXED);
   range->bytes = bytes;
 }
 
-static inline void range_set_live(struct range *range, uint64_t requested, hipmm_stream_t handle)
+static inline void range_set_live(struct arena_range *range, uint64_t requested, hipmm_stream_t handle)
 {
   __atomic_store_n(&range->requested, requested, __ATOMIC_RELAXED);
   range->handle = handle;
@@ -113,20 +113,20 @@ static inline void range_set_live(struct range *range, uint64_t requested, hipmm
 }
 
 /* The range that may be the allocation at `ptr`; RANGE_NONE if there is none. Needs no lock. */
-static inline uint32_t range_at(const struct ranges *ranges, const void *ptr)
+static inline uint32_t range_at(const struct arena_ranges *ranges, const void *ptr)
 {
   return (uintptr_t)ptr % HIPMM_ALIGNMENT ? RANGE_NONE : address_map_get(&ranges->starts, (uintptr_t)ptr);
 }
 
-static inline bool range_is_live_at(const struct range *range, const void *ptr)
+static inline bool range_is_live_at(const struct arena_range *range, const void *ptr)
 {
   return range_state(range) == RANGE_LIVE && __atomic_load_n(&range->start, __ATOMIC_RELAXED) == (uintptr_t)ptr;
 }
 
 /* Splits a range after `bytes`: `rest`, a new record, gets what follows. Neither is put in a list. */
-static inline void range_split(const struct ranges *ranges, uint32_t id, uint64_t bytes, uint32_t rest)
+static inline void range_split(const struct arena_ranges *ranges, uint32_t id, uint64_t bytes, uint32_t rest)
 {
-  struct range *range = range_of(ranges, id), *behind = range_of(ranges, rest);
+  struct arena_range *range = range_of(ranges, id), *behind = range_of(ranges, rest);
   range_set_extent(behind, range->start + bytes, range->bytes - bytes, range->arena);
   range->bytes = bytes;
   behind->superblock = range->superblock;
@@ -139,9 +139,9 @@ static inline void range_split(const struct ranges *ranges, uint32_t id, uint64_
 }
 
 /* Adds the memory of `second`, which follows `first`, to `first`. The caller discards `second`. */
-static inline void range_merge(const struct ranges *ranges, uint32_t first, uint32_t second)
+static inline void range_merge(const struct arena_ranges *ranges, uint32_t first, uint32_t second)
 {
-  struct range *lower = range_of(ranges, first), *upper = range_of(ranges, second);
+  struct arena_range *lower = range_of(ranges, first), *upper = range_of(ranges, second);
   lower->bytes += upper->bytes;
   lower->after = upper->after;
   if (lower->after) range_of(ranges, lower->after)->before = first;

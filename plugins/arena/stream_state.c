@@ -14,9 +14,9 @@ enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* unused records of a local arena *
 /* Makes blocks ready whose frees have completed, or whose streams are in `waited`, which may be NULL. */
 static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   for (uint32_t id = local->pending_first, next; id; id = next) {
-    const struct range *block = range_of(ranges, id);
+    const struct arena_range *block = range_of(ranges, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
     if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->completed)
@@ -36,7 +36,7 @@ void arena_add_pending(struct arena *arena, struct local *local, uint32_t id)
 static void stream_state_look_at_streams(struct arena *arena, struct local *local,
                                          bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
 {
-  const struct ranges *ranges = &arena->global.ranges;
+  const struct arena_ranges *ranges = &arena->global.ranges;
   stream_set_clear(&arena->seen);
   stream_set_clear(&arena->waited);
   for (uint32_t id = local->pending_first; id; id = range_of(ranges, id)->next) {
@@ -91,7 +91,7 @@ static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stre
 /* The caller holds the arena's lock. */
 static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   while (local->idle_bytes > keep_bytes) {
     uint32_t range = local_remove_idle(local, ranges);
     global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
@@ -102,7 +102,7 @@ static void stream_state_return_idle_locked(struct arena *arena, struct local *l
 
 void arena_supply(struct arena *arena, struct local *local)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = range_new(ranges));) local_push_unused(local, ranges, id);
 }
 
@@ -115,7 +115,7 @@ void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_b
 
 void arena_trim_records(struct arena *arena)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
     biased_lock_acquire(&local->lock);
@@ -228,7 +228,7 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_s
 /* Holds that arena's lock while it waits for the device: all its free memory is ready for every stream then. */
 uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation *allocation)
 {
-  struct ranges *ranges = &arena->global.ranges;
+  struct arena_ranges *ranges = &arena->global.ranges;
   uint32_t id = RANGE_NONE;
   for (uint32_t number = 0; !id && (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++) {
     struct local *other = arena_local(arena, number);

@@ -18,9 +18,9 @@ static struct slot tlsf_slot_of(uint64_t bytes)
   return (struct slot){log - TLSF_COLUMN_BITS + 1, (unsigned)(units >> (log - TLSF_COLUMN_BITS)) % TLSF_COLUMNS};
 }
 
-void tlsf_add(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
+void tlsf_add(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t id)
 {
-  struct range *range = range_of(ranges, id);
+  struct arena_range *range = range_of(ranges, id);
   struct slot slot = tlsf_slot_of(range->bytes);
   uint32_t *head = &tlsf->heads[slot.row][slot.column];
   range->next = *head;
@@ -33,9 +33,9 @@ void tlsf_add(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
   tlsf->count++;
 }
 
-void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
+void tlsf_remove(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t id)
 {
-  const struct range *range = range_of(ranges, id);
+  const struct arena_range *range = range_of(ranges, id);
   struct slot slot = tlsf_slot_of(range->bytes);
   uint32_t *head = &tlsf->heads[slot.row][slot.column];
   if (range->previous)
@@ -49,7 +49,7 @@ void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id)
 }
 
 /* The smallest that fits among the first LOOKS ranges of a list. */
-static uint32_t tlsf_fit_in(const struct ranges *ranges, uint32_t head, uint64_t bytes)
+static uint32_t tlsf_fit_in(const struct arena_ranges *ranges, uint32_t head, uint64_t bytes)
 {
   uint32_t best = RANGE_NONE;
   int looks = 0;
@@ -60,7 +60,7 @@ static uint32_t tlsf_fit_in(const struct ranges *ranges, uint32_t head, uint64_t
   return best;
 }
 
-uint32_t tlsf_fit(const struct tlsf *tlsf, const struct ranges *ranges, uint64_t bytes)
+uint32_t tlsf_fit(const struct tlsf *tlsf, const struct arena_ranges *ranges, uint64_t bytes)
 {
   struct slot slot = tlsf_slot_of(bytes);
   if (slot.row >= TLSF_ROWS) return RANGE_NONE;
@@ -88,7 +88,7 @@ uint32_t tlsf_any(const struct tlsf *tlsf)
   return tlsf_last_head(tlsf);
 }
 
-uint64_t tlsf_largest(const struct tlsf *tlsf, const struct ranges *ranges)
+uint64_t tlsf_largest(const struct tlsf *tlsf, const struct arena_ranges *ranges)
 {
   uint64_t largest = 0;
   for (uint32_t id = tlsf_last_head(tlsf); id; id = range_of(ranges, id)->next)

@@ -21,16 +21,16 @@ struct tlsf {
   uint64_t bytes; /* in all */
 };
 
-void tlsf_add(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id);
-void tlsf_remove(struct tlsf *tlsf, const struct ranges *ranges, uint32_t id);
+void tlsf_add(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t id);
+void tlsf_remove(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t id);
 
 /* A range of at least `bytes`, close to it if there is one; RANGE_NONE if there is none. */
-uint32_t tlsf_fit(const struct tlsf *tlsf, const struct ranges *ranges, uint64_t bytes);
+uint32_t tlsf_fit(const struct tlsf *tlsf, const struct arena_ranges *ranges, uint64_t bytes);
 
 /* Any range; RANGE_NONE when empty. */
 uint32_t tlsf_any(const struct tlsf *tlsf);
 
 /* Bytes of the largest range. Visits all ranges in the list of the largest sizes. */
-uint64_t tlsf_largest(const struct tlsf *tlsf, const struct ranges *ranges);
+uint64_t tlsf_largest(const struct tlsf *tlsf, const struct arena_ranges *ranges);
 
 #endif

@@ -42,12 +42,12 @@ static hipmm_stream_t arena_visit_handle_of(const struct arena *arena, uint32_t 
   return stream ? stream_of(&arena->global.streams, stream)->handle : NULL;
 }
 
-static struct hipmm_extent arena_visit_extent_of(const struct range *range)
+static struct hipmm_extent arena_visit_extent_of(const struct arena_range *range)
 {
   return (struct hipmm_extent){.ptr = (const void *)(uintptr_t)range->start, .bytes = range->bytes};
 }
 
-static struct hipmm_extent arena_visit_live_extent(const struct range *range)
+static struct hipmm_extent arena_visit_live_extent(const struct arena_range *range)
 {
   struct hipmm_extent extent = arena_visit_extent_of(range);
   extent.bytes = range->requested;
@@ -56,7 +56,7 @@ static struct hipmm_extent arena_visit_live_extent(const struct range *range)
   return extent;
 }
 
-static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, const struct range *range,
+static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, const struct arena_range *range,
                                                    uint32_t stream)
 {
   struct hipmm_extent extent = arena_visit_extent_of(range);
@@ -66,7 +66,7 @@ static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, co
 }
 
 static struct hipmm_extent arena_visit_extent_of_block(const struct arena *arena, const struct local *local,
-                                                       const struct range *block)
+                                                       const struct arena_range *block)
 {
   enum range_state state = range_state(block);
   if (state == RANGE_LIVE) return arena_visit_live_extent(block);
@@ -76,10 +76,10 @@ static struct hipmm_extent arena_visit_extent_of_block(const struct arena *arena
   return extent;
 }
 
-static void arena_visit_superblock(const struct arena *arena, const struct range *range,
+static void arena_visit_superblock(const struct arena *arena, const struct arena_range *range,
                                    void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct ranges *ranges = &arena->global.ranges;
+  const struct arena_ranges *ranges = &arena->global.ranges;
   struct local *local = arena_local(arena, range->arena);
   biased_lock_acquire(&local->lock);
   for (uint32_t id = range->first; id; id = range_of(ranges, id)->after) {
@@ -91,13 +91,13 @@ static void arena_visit_superblock(const struct arena *arena, const struct range
 }
 
 /* Free blocks merge within a superblock, free ranges between superblocks. A barrier says that neither can. */
-static void arena_visit_chunk(const struct arena *arena, const struct chunk *chunk,
+static void arena_visit_chunk(const struct arena *arena, const struct arena_chunk *chunk,
                               void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct ranges *ranges = &arena->global.ranges;
+  const struct arena_ranges *ranges = &arena->global.ranges;
   uint32_t apart = HIPMM_EXTENT_BARRIER;
   for (uint32_t id = chunk->first; id; id = range_of(ranges, id)->after) {
-    const struct range *range = range_of(ranges, id);
+    const struct arena_range *range = range_of(ranges, id);
     if (range_state(range) == RANGE_SUPERBLOCK) {
       arena_visit_superblock(arena, range, visitor, closure);
       apart = HIPMM_EXTENT_BARRIER;
@@ -155,11 +155,11 @@ static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
   const struct global *global = &arena->global;
   uint64_t map_bytes = 0;
   for (uint32_t i = 0; i < global->chunks.count; i++) {
-    const struct chunk *chunk = &global->chunks.items[i];
+    const struct arena_chunk *chunk = &global->chunks.items[i];
     map_bytes += address_map_resident_bytes(&global->ranges.starts, (uintptr_t)chunk->ptr, chunk->bytes);
   }
   return sizeof *arena + ranges_metadata_bytes(&global->ranges) + map_bytes + arena->n_locals * sizeof(struct local) +
-         global->chunks.count * sizeof(struct chunk) +
+         global->chunks.count * sizeof(struct arena_chunk) +
          global->streams.count * (sizeof(struct stream) + sizeof(struct tlsf) + sizeof *arena->first_local);
 }
 

@@ -31,10 +31,10 @@ struct fixed {
 
   struct biased_lock lock; /* of all below, and of which chunks and lists there are; taken before a list's lock */
   struct streams streams;
-  struct stream_set filled;   /* streams whose lists may have free blocks: the other lists are empty and not open */
-  struct stream_set waitable; /* those of them that may be waited for (stream_order.h) */
-  uint32_t next_poll;         /* the stream where the next search for completed work starts */
-  uint32_t *order;            /* slots of chunks, by address */
+  struct stream_set filled;     /* streams whose lists may have free blocks: the other lists are empty and not open */
+  struct stream_set with_event; /* those of them that may be waited for (stream_order.h) */
+  uint32_t next_poll;           /* the stream where the next search for completed work starts */
+  uint32_t *order;              /* slots of chunks, by address */
   uint32_t n_chunks, n_slots;
   uint32_t
       unused[FIXED_CHUNK_CLASSES]; /* slots + 1 without a chunk, by the binary logarithm of their records' number */

@@ -27,14 +27,14 @@ void reuse_add_ready(struct fixed *fixed, struct fixed_chain chain)
 
 /* ---- Waiting for the device ---- */
 
-/* Puts the free blocks of all streams aside: the wait does not cover blocks that are freed from now on. */
-static void reuse_put_aside(struct fixed *fixed)
+/* Takes a snapshot of the free blocks of all streams: the wait does not cover blocks that are freed from now on. */
+static void reuse_take_snapshot(struct fixed *fixed)
 {
   for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->aside = chain_detach(&list->free);
-    list->aside_frees = stream_of(&fixed->streams, stream)->frees;
+    list->snapshot = chain_detach(&list->free);
+    list->snapshot_frees = stream_of(&fixed->streams, stream)->frees;
     spin_unlock(&list->busy);
   }
 }
@@ -44,7 +44,7 @@ static void reuse_put_back(struct fixed *fixed)
   for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     spin_lock(&list->busy);
-    list->free = chain_join(fixed, list->free, chain_detach(&list->aside));
+    list->free = chain_join(fixed, list->free, chain_detach(&list->snapshot));
     spin_unlock(&list->busy);
   }
 }
@@ -59,24 +59,24 @@ static bool reuse_close_empty(struct fixed *fixed, uint32_t stream)
   spin_unlock(&list->busy);
   if (!is_empty) return false;
   stream_set_remove(&fixed->filled, stream);
-  stream_set_remove(&fixed->waitable, stream);
+  stream_set_remove(&fixed->with_event, stream);
   return true;
 }
 
 /* Frees on a stream outside `filled` are counted under the lock, which was held during the wait. Leaves the streams that
  * have freed since in `filled` and `unfinished`, so that the next wait takes as many steps as streams have freed by
  * then. */
-static void reuse_complete_aside(struct fixed *fixed)
+static void reuse_complete_snapshot(struct fixed *fixed)
 {
   struct stream_set *unfinished = &fixed->streams.sets->unfinished;
   for (uint32_t stream = 0; (stream = stream_set_next(unfinished, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     struct stream *waited = stream_of(&fixed->streams, stream);
     bool is_filled = stream_set_has(&fixed->filled, stream);
-    uint64_t frees = is_filled ? list->aside_frees : waited->frees;
+    uint64_t frees = is_filled ? list->snapshot_frees : waited->frees;
     if (waited->completed < frees) waited->completed = frees;
     if (waited->recorded < frees) waited->recorded = frees;
-    if (is_filled) reuse_add_ready(fixed, chain_detach(&list->aside));
+    if (is_filled) reuse_add_ready(fixed, chain_detach(&list->snapshot));
     bool is_closed = !is_filled || reuse_close_empty(fixed, stream);
     if (is_closed && waited->completed == waited->frees) stream_set_remove(unfinished, stream);
   }
@@ -85,12 +85,12 @@ static void reuse_complete_aside(struct fixed *fixed)
 
 enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
 {
-  reuse_put_aside(fixed);
+  reuse_take_snapshot(fixed);
   enum hipmm_status status = streams_wait_for_device(&fixed->streams, user);
   if (status)
     reuse_put_back(fixed);
   else
-    reuse_complete_aside(fixed);
+    reuse_complete_snapshot(fixed);
   return status;
 }
 
@@ -112,7 +112,7 @@ static void reuse_open_list(struct fixed *fixed, uint32_t stream)
   bool is_open = streams->record != RECORD_ON_FREE && stream_has_stable_handle(streams, stream);
   stream_set_add(&fixed->filled, stream);
   stream_set_add(&streams->sets->unfinished, stream); /* frees through the open list do not add it */
-  if (stream_may_be_waited_for(streams, stream)) stream_set_add(&fixed->waitable, stream);
+  if (stream_may_be_waited_for(streams, stream)) stream_set_add(&fixed->with_event, stream);
   spin_lock(&list->busy);
   list->is_open = is_open;
   list->handle = opened->handle;
@@ -146,7 +146,7 @@ void reuse_retain_stream(struct fixed *fixed, hipmm_stream_t handle)
   uint32_t stream;
   if (reuse_enter_stream(fixed, handle, &stream)) return;
   stream_retain(&fixed->streams, stream);
-  stream_set_add(&fixed->waitable, stream); /* it is in `filled` now */
+  stream_set_add(&fixed->with_event, stream); /* it is in `filled` now */
 }
 
 /* ---- Finding a block ---- */
@@ -177,7 +177,8 @@ static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
 static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
 {
   uint32_t other = fixed->next_poll;
-  for (int i = 0; i < MOST_POLLS && (other = reuse_next_in(fixed, &fixed->waitable, other, stream)) < MAX_STREAMS; i++)
+  for (int i = 0; i < MOST_POLLS && (other = reuse_next_in(fixed, &fixed->with_event, other, stream)) < MAX_STREAMS;
+       i++)
     reuse_poll_stream(fixed, other++);
   fixed->next_poll = other < MAX_STREAMS ? other : 0;
   return chain_pop(fixed, reuse_ready(fixed));
@@ -187,7 +188,7 @@ static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
 static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
 {
   uint32_t number = FIXED_NONE;
-  const struct stream_set *set = &fixed->waitable;
+  const struct stream_set *set = &fixed->with_event;
   for (uint32_t other = 0; !number && (other = reuse_next_in(fixed, set, other, stream)) < MAX_STREAMS; other++) {
     struct fixed_list *list = &fixed->lists[other];
     spin_lock(&list->busy);
@@ -199,7 +200,7 @@ static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
 }
 
 /* Blocks of streams whose handles may be gone become ready by waiting for the device, which needs no handle. */
-static uint32_t reuse_find_unfenced(struct fixed *fixed, uint32_t stream)
+static uint32_t reuse_find_without_event(struct fixed *fixed, uint32_t stream)
 {
   bool is_worth_it = reuse_next_in(fixed, &fixed->filled, 0, stream) < MAX_STREAMS;
   return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_ready(fixed)) : FIXED_NONE;
@@ -215,7 +216,7 @@ static uint32_t reuse_find_held(struct fixed *fixed, uint32_t stream)
   if (number || fixed->streams.active < 2) return number;
   number = reuse_find_completed(fixed, stream);
   if (!number) number = reuse_find_waiting(fixed, stream);
-  return number ? number : reuse_find_unfenced(fixed, stream);
+  return number ? number : reuse_find_without_event(fixed, stream);
 }
 
 /* Half of the blocks there are, so that a bin with little use stays small. */

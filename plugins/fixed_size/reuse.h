@@ -11,8 +11,9 @@
 
 /* ---- The free blocks of a stream ---- */
 
-/* `busy` protects all fields but `aside` and `aside_frees`, and the stream's count of frees (stream_order.h). While is_open is
- * false, only holders of the lock of struct fixed use `free`, so that reuse_end_stream() takes it without `busy`. */
+/* `busy` protects all fields but `snapshot` and `snapshot_frees`, and the stream's count of frees (stream_order.h).
+ * While is_open is false, only holders of the lock of struct fixed use `free`, so that reuse_end_stream() takes it
+ * without `busy`. */
 struct fixed_list {
   _Alignas(128) atomic_flag busy;
   bool is_open; /* threads that remember it may use it for the stream below */
@@ -20,8 +21,8 @@ struct fixed_list {
   uint64_t thread; /* of a per-thread default stream: its thread; 0 otherwise */
   struct fixed_chain free;
   int64_t live_count, live_bytes; /* allocations on the stream less frees */
-  struct fixed_chain aside;       /* blocks that were free when a wait for the device began */
-  uint64_t aside_frees;           /* the count of frees at that time */
+  struct fixed_chain snapshot;    /* blocks that were free when a wait for the device began */
+  uint64_t snapshot_frees;        /* the count of frees at that time */
 };
 
 /* ---- The caller holds the list's lock alone ---- */

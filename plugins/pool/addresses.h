@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* addresses.h: reserved ranges of addresses, in granules, and the records of which chunk is mapped where. A granule is the
  * smallest chunk of the runtime. Knows a chunk by its id only, and calls the driver only to reserve addresses. Called by
- * chunks.c, granules.c, idle.c, suspend.c and saved.c. The caller holds the pool's lock. */
+ * chunks.c, granules.c, idle.c, suspend.c and swapped_out.c. The caller holds the pool's lock. */
 #ifndef HIPMM_PLUGINS_POOL_ADDRESSES_H
 #define HIPMM_PLUGINS_POOL_ADDRESSES_H
 

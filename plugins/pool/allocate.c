@@ -48,7 +48,7 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_in_heap(struct 
                                                                          hipmm_stream_t stream, void **ptr_out)
 {
   if (cache->wants_heap && cache_serves(cache, stream)) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
-  if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return HIPMM_E_NOT_SUPPORTED;
+  if (__atomic_load_n(&pool->heap.is_low_on_memory, __ATOMIC_RELAXED) || !cache->has_heap) return HIPMM_E_NOT_SUPPORTED;
   if (bytes > THREAD_HEAPS_MOST_BYTES || bytes >= pool->whole_bytes || alignment != HIPMM_ALIGNMENT)
     return HIPMM_E_NOT_SUPPORTED;
   return thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
@@ -321,7 +321,8 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
 
 /* ---- Lending to the heaps of threads ---- */
 
-static enum hipmm_status pool_lend(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+static enum hipmm_status pool_allocate_on_loan(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                               void **ptr_out)
 {
   struct pool *pool = self;
   struct request request = {.bytes = bytes, .alignment = alignment, .requested = bytes};
@@ -329,9 +330,9 @@ static enum hipmm_status pool_lend(void *self, size_t bytes, size_t alignment, h
   if (status) return status;
   status = pool_allocate_locked(pool, NULL, &request, stream, ptr_out);
   if (!status) {
-    block_set_state(block_of(&pool->heap.blocks, block_at(&pool->heap.blocks, *ptr_out, bytes)), BLOCK_LENT);
-    pool->heaps.lent_bytes += bytes;
-    pool->heaps.lent_count++;
+    block_set_state(block_of(&pool->heap.blocks, block_at(&pool->heap.blocks, *ptr_out, bytes)), BLOCK_ON_LOAN);
+    pool->heaps.loan_bytes += bytes;
+    pool->heaps.loan_count++;
   }
   biased_lock_release(&pool->lock);
   return status;
@@ -344,12 +345,12 @@ static enum hipmm_status pool_take_back(void *self, void *ptr, size_t bytes, siz
   (void)alignment, (void)stream;
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  heap_free(&pool->heap, block_at_in(&pool->heap.blocks, ptr, bytes, BLOCK_LENT), STREAM_READY);
-  pool->heaps.lent_bytes -= bytes;
-  pool->heaps.lent_count--;
+  heap_free(&pool->heap, block_at_in(&pool->heap.blocks, ptr, bytes, BLOCK_ON_LOAN), STREAM_READY);
+  pool->heaps.loan_bytes -= bytes;
+  pool->heaps.loan_count--;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }
 
-const struct hipmm_ops pool_lending = {
-    .struct_size = sizeof pool_lending, .allocate = pool_lend, .deallocate = pool_take_back};
+const struct hipmm_ops pool_loan_ops = {
+    .struct_size = sizeof pool_loan_ops, .allocate = pool_allocate_on_loan, .deallocate = pool_take_back};

@@ -5,7 +5,7 @@
 
 #include "../common/biased_lock.h"
 #include "backing.h"
-#include "saved.h"
+#include "swapped_out.h"
 #include "thread_heaps.h"
 
 struct pool {
@@ -17,7 +17,7 @@ struct pool {
   uint64_t whole_bytes; /* blocks from this size on have chunks of their own, of this size; UINT64_MAX: none have */
   struct thread_watch threads;
   struct thread_heaps heaps;
-  struct saved saved; /* while the pool is suspended */
+  struct swapped_out swapped_out; /* while the pool is suspended */
 };
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
@@ -52,7 +52,8 @@ enum { LARGE_BYTES = 1 << 20 };
 static inline bool pool_looks_first(const struct pool *pool, const struct request *request)
 {
   const struct heap *heap = &pool->heap;
-  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES && (heap->is_short || !pool->backing.ops->moves);
+  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES &&
+         (heap->is_low_on_memory || !pool->backing.ops->moves);
 }
 
 /* A free block of the request's stream, or of none: a search. BLOCK_NONE if there is none. The caller holds the lock. */
@@ -68,7 +69,7 @@ enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct reques
 enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr);
 
 /* The pool as the upstream of its thread_heaps. */
-extern const struct hipmm_ops pool_lending;
+extern const struct hipmm_ops pool_loan_ops;
 
 /* visit.c. */
 enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),

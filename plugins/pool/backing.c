@@ -53,7 +53,7 @@ enum hipmm_status backing_fill(const struct backing *backing, struct heap *heap,
   struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_READY};
   uint32_t id;
   enum hipmm_status status = backing_check_available(backing, heap, &request);
-  if (!status) status = backing->ops->allocate(backing->self, heap, &request, EFFORT_FILL, &id);
+  if (!status) status = backing->ops->allocate(backing->self, heap, &request, MEMORY_FROM_FILL, &id);
   if (!status) heap_free(heap, id, STREAM_READY);
   return status;
 }

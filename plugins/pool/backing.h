@@ -34,19 +34,19 @@ static inline enum hipmm_status backing_check_available(const struct backing *ba
 static inline enum hipmm_status backing_use_slack(const struct backing *backing, struct heap *heap,
                                                   const struct request *request, uint32_t *id_out)
 {
-  return backing->ops->allocate(backing->self, heap, request, EFFORT_SLACK, id_out);
+  return backing->ops->allocate(backing->self, heap, request, MEMORY_FROM_SLACK, id_out);
 }
 
 static inline enum hipmm_status backing_move(const struct backing *backing, struct heap *heap,
                                              const struct request *request, uint32_t *id_out)
 {
-  return backing->ops->allocate(backing->self, heap, request, EFFORT_MOVE, id_out);
+  return backing->ops->allocate(backing->self, heap, request, MEMORY_FROM_MOVE, id_out);
 }
 
 static inline enum hipmm_status backing_grow(const struct backing *backing, struct heap *heap,
                                              const struct request *request, uint32_t *id_out)
 {
-  return backing->ops->allocate(backing->self, heap, request, EFFORT_GROW, id_out);
+  return backing->ops->allocate(backing->self, heap, request, MEMORY_FROM_GROWTH, id_out);
 }
 
 static inline enum hipmm_status backing_release_idle(const struct backing *backing, struct heap *heap,

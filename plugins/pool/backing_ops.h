@@ -21,11 +21,11 @@ static inline void held_set_maximum(struct held *held, uint64_t maximum_bytes)
 }
 
 /* Where the memory for an allocation comes from. */
-enum effort {
-  EFFORT_SLACK, /* new memory, although other memory is idle, as far as the slack allows */
-  EFFORT_MOVE,  /* held memory that is mapped elsewhere */
-  EFFORT_GROW,  /* the same, and new memory if that is not enough */
-  EFFORT_FILL   /* the same, and chunks may be large */
+enum source_of_memory {
+  MEMORY_FROM_SLACK,  /* new memory, although other memory is idle, as far as the slack allows */
+  MEMORY_FROM_MOVE,   /* held memory that is mapped elsewhere */
+  MEMORY_FROM_GROWTH, /* the same, and new memory if that is not enough */
+  MEMORY_FROM_FILL    /* the same, and chunks may be large */
 };
 
 struct backing_ops {
@@ -36,8 +36,8 @@ struct backing_ops {
   enum hipmm_status (*check_available)(void *self, const struct heap *heap, const struct request *request);
 
   /* Allocates a block. HIPMM_E_OUT_OF_MEMORY when there is not enough, HIPMM_E_LIMIT when the maximum forbids it. */
-  enum hipmm_status (*allocate)(void *self, struct heap *heap, const struct request *request, enum effort effort,
-                                uint32_t *id_out);
+  enum hipmm_status (*allocate)(void *self, struct heap *heap, const struct request *request,
+                                enum source_of_memory source_of_memory, uint32_t *id_out);
 
   /* Releases idle memory of ready blocks to the upstream while more than `keep_bytes` are held. */
   enum hipmm_status (*release_idle)(void *self, struct heap *heap, uint64_t keep_bytes);

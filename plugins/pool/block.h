@@ -30,7 +30,7 @@ enum block_state {
   BLOCK_FREE,
   BLOCK_LIVE,
   BLOCK_CACHED, /* freed, and in a cache (cache.h): live to the heap */
-  BLOCK_LENT    /* held by the heaps of threads (thread_heaps.h): live to the heap */
+  BLOCK_ON_LOAN /* held by the heaps of threads (thread_heaps.h): live to the heap */
 };
 
 struct block {

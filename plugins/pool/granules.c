@@ -71,7 +71,7 @@ struct target {
   struct block *block;
   uint32_t stream; /* that will use it */
   uint64_t end;    /* of the request, a multiple of the granule */
-  enum effort effort;
+  enum source_of_memory source_of_memory;
   bool may_be_pending;  /* chunks may come from blocks that are pending on `stream` */
   uint64_t pending_end; /* end of the last such chunk; 0: there is none */
   uint32_t last; /* free block that the last chunk came from: the next chunk is likely there. BLOCK_NONE: none yet */
@@ -144,7 +144,7 @@ static enum hipmm_status granules_create(struct granules *granules, const struct
 {
   uint64_t most = slack_chunk_limit(&granules->slack, &granules->chunks);
   uint64_t fill = target->block->uncommitted / MOST_CHUNKS;
-  if (target->effort == EFFORT_FILL && most < fill) most = fill;
+  if (target->source_of_memory == MEMORY_FROM_FILL && most < fill) most = fill;
   if (granules->chunks.may_export) most = 1;
   return chunk_create(&granules->chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
@@ -174,10 +174,11 @@ static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct
     *chunk_out = unmapped;
     return HIPMM_OK;
   }
-  if (target->effort == EFFORT_SLACK) return granules_create_in_slack(granules, target, hole, chunk_out);
+  if (target->source_of_memory == MEMORY_FROM_SLACK) return granules_create_in_slack(granules, target, hole, chunk_out);
   enum hipmm_status status = granules_detach_idle(chunks, heap, target, hole->fit, chunk_out, pending_out);
   if (!status) granules->moves++;
-  return status && target->effort >= EFFORT_GROW ? granules_create(granules, target, hole, chunk_out) : status;
+  return status && target->source_of_memory >= MEMORY_FROM_GROWTH ? granules_create(granules, target, hole, chunk_out)
+                                                                  : status;
 }
 
 /* Maps the chunk at the address, in uncommitted granules of the target. Unmaps alias mappings that are in the way. */
@@ -278,7 +279,8 @@ static enum hipmm_status granules_check_available(void *self, const struct heap 
 }
 
 static enum hipmm_status granules_commit_request(struct granules *granules, struct heap *heap,
-                                                 const struct request *request, enum effort effort, uint32_t *id_out)
+                                                 const struct request *request, enum source_of_memory source_of_memory,
+                                                 uint32_t *id_out)
 {
   uint32_t id;
   const struct chunks *chunks = &granules->chunks;
@@ -286,12 +288,13 @@ static enum hipmm_status granules_commit_request(struct granules *granules, stru
   if (status) return status;
   uint64_t start = heap_start_in(heap, id, request), end = start + request->bytes;
   uint64_t needed = granules_uncommitted_in(chunks, start, end) * chunks->addresses.granule_bytes;
-  if (effort == EFFORT_SLACK && needed > slack_growth(&granules->slack, chunks)) return HIPMM_E_OUT_OF_MEMORY;
+  if (source_of_memory == MEMORY_FROM_SLACK && needed > slack_growth(&granules->slack, chunks))
+    return HIPMM_E_OUT_OF_MEMORY;
   struct target target = {.id = id,
                           .block = block_of(&heap->blocks, id),
                           .stream = request->stream,
                           .end = addresses_round_up(&chunks->addresses, end),
-                          .effort = effort,
+                          .source_of_memory = source_of_memory,
                           .may_be_pending = granules_may_be_pending(granules, heap, request->stream)};
   status = granules_commit_block(granules, heap, &target, start);
   if (status) return status;
@@ -303,15 +306,15 @@ static enum hipmm_status granules_commit_request(struct granules *granules, stru
 }
 
 enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
-                                    enum effort effort, uint32_t *id_out)
+                                    enum source_of_memory source_of_memory, uint32_t *id_out)
 {
   struct slack *slack = &granules->slack;
   uint32_t id = BLOCK_NONE;
   uint64_t peak_bytes = slack->peak_bytes;
   slack_update(slack, &granules->chunks, heap->live_bytes + request->bytes);
-  bool is_short = slack_is_short(slack, &granules->chunks, request->bytes);
-  __atomic_store_n(&heap->is_short, is_short, __ATOMIC_RELAXED); /* threads read it without the lock */
-  enum hipmm_status status = granules_commit_request(granules, heap, request, effort, &id);
+  bool is_low_on_memory = slack_is_low_on_memory(slack, &granules->chunks, request->bytes);
+  __atomic_store_n(&heap->is_low_on_memory, is_low_on_memory, __ATOMIC_RELAXED); /* threads read it without the lock */
+  enum hipmm_status status = granules_commit_request(granules, heap, request, source_of_memory, &id);
   if (!status) id = heap_allocate(heap, id, request);
   if (!status && !id) status = HIPMM_E_OUT_OF_MEMORY;
   if (status) slack->peak_bytes = peak_bytes;
@@ -323,15 +326,16 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
 
 /* Where a chunk may have alias mappings, all pending chunks were used without a host wait. */
 static enum hipmm_status granules_allocate_waiting(void *self, struct heap *heap, const struct request *request,
-                                                   enum effort effort, uint32_t *id_out)
+                                                   enum source_of_memory source_of_memory, uint32_t *id_out)
 {
   struct granules *granules = self;
-  enum hipmm_status status = granules_allocate(granules, heap, request, effort, id_out);
-  if (effort != EFFORT_MOVE || status != HIPMM_E_OUT_OF_MEMORY || granules->chunks.may_alias) return status;
+  enum hipmm_status status = granules_allocate(granules, heap, request, source_of_memory, id_out);
+  if (source_of_memory != MEMORY_FROM_MOVE || status != HIPMM_E_OUT_OF_MEMORY || granules->chunks.may_alias)
+    return status;
   if (!idle_is_pending(&granules->chunks, heap)) return status;
   heap_wait(heap);
   uint32_t id = heap_allocate_ready(heap, request);
-  if (!id) return granules_allocate(granules, heap, request, effort, id_out);
+  if (!id) return granules_allocate(granules, heap, request, source_of_memory, id_out);
   *id_out = id;
   return HIPMM_OK;
 }

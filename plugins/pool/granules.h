@@ -25,7 +25,7 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 /* Commits the request's part of the best fit of the uncommitted blocks that are ready for its stream, and allocates there,
  * without a host wait for the work on idle chunks. What was committed in vain stays as free memory. */
 enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
-                                    enum effort effort, uint32_t *id_out);
+                                    enum source_of_memory source_of_memory, uint32_t *id_out);
 
 /* In [start, end), which lies in a free block: the first address that is committed, or uncommitted; `end` if there is
  * none. */

@@ -26,7 +26,7 @@ static __attribute__((noinline)) void heap_set_holder(struct heap *heap, uint32_
   if (stream == STREAM_READY) return;
   (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
   bool is_waited_for = holds && stream_may_be_waited_for(&heap->streams, stream);
-  (is_waited_for ? stream_set_add : stream_set_remove)(&heap->waitable, stream);
+  (is_waited_for ? stream_set_add : stream_set_remove)(&heap->with_event, stream);
 }
 
 void heap_unlink(struct heap *heap, uint32_t id)
@@ -294,7 +294,7 @@ static uint32_t heap_fit_lowest(const struct heap *heap, const struct request *r
 uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request)
 {
   uint64_t bytes = request_fit_bytes(request);
-  if (heap->is_short) return heap_fit_lowest(heap, request);
+  if (heap->is_low_on_memory) return heap_fit_lowest(heap, request);
   uint32_t own = free_index_fit(&heap->free[request->stream], &heap->blocks, KIND_PARTIAL, bytes);
   return own ? own : free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
 }
@@ -346,8 +346,8 @@ BLOCK_INLINE uint32_t heap_allocate_kind(struct heap *heap, enum kind kind, cons
 
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 {
-  return __builtin_expect(heap->is_short, 0) ? heap_allocate_packed(heap, request)
-                                             : heap_allocate_kind(heap, KIND_BUSY, request);
+  return __builtin_expect(heap->is_low_on_memory, 0) ? heap_allocate_packed(heap, request)
+                                                     : heap_allocate_kind(heap, KIND_BUSY, request);
 }
 
 uint32_t heap_allocate_fit(struct heap *heap, enum kind kind, const struct request *request)

@@ -13,14 +13,14 @@ struct heap {
   uint64_t live_bytes;      /* of live and cached blocks */
   uint64_t requested_bytes; /* of live blocks, as requested */
   uint64_t bytes;           /* of all regions, uncommitted parts included */
-  bool is_short;            /* when new memory was last needed (slack.h) */
+  bool is_low_on_memory;    /* when new memory was last needed (slack.h) */
   /* The number of uncommitted granules that have a byte of [start, end), which lies in a free block with some. Set by
    * granules.c, with its first argument. */
   uint32_t (*uncommitted_in)(const void *chunks, uint64_t start, uint64_t end);
   const void *chunks;
   struct streams streams;
-  struct stream_set holders;  /* streams with free blocks, except STREAM_READY */
-  struct stream_set waitable; /* those of them that may be waited for (stream_order.h) */
+  struct stream_set holders;    /* streams with free blocks, except STREAM_READY */
+  struct stream_set with_event; /* those of them that may be waited for (stream_order.h) */
   struct blocks blocks;
 };
 
@@ -85,8 +85,9 @@ uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncom
 /* Frees a live block in the order of `stream`. */
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream);
 
-/* Whether unfenced blocks have that many bytes: pending on streams other than `stream`, which no event covers yet. */
-bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_bytes);
+/* Whether blocks without an event have that many bytes: pending on streams other than `stream`, which no event covers
+ * yet. */
+bool heap_has_without_event(const struct heap *heap, uint32_t stream, uint64_t least_bytes);
 
 /* See stream_retain(). */
 void heap_retain_stream(struct heap *heap, uint32_t stream);
@@ -128,9 +129,9 @@ static inline uint32_t heap_next_holder(const struct heap *heap, uint32_t stream
 }
 
 /* The same, of streams that may be waited for. */
-static inline uint32_t heap_next_waitable(const struct heap *heap, uint32_t stream)
+static inline uint32_t heap_next_with_event(const struct heap *heap, uint32_t stream)
 {
-  return stream_set_next(&heap->waitable, stream + 1);
+  return stream_set_next(&heap->with_event, stream + 1);
 }
 
 /* Committed bytes of the largest free block. */

@@ -5,7 +5,7 @@
 void heap_retain_stream(struct heap *heap, uint32_t stream)
 {
   stream_retain(&heap->streams, stream);
-  if (stream_set_has(&heap->holders, stream)) stream_set_add(&heap->waitable, stream);
+  if (stream_set_has(&heap->holders, stream)) stream_set_add(&heap->with_event, stream);
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
@@ -45,7 +45,7 @@ static bool heap_poll_stream(struct heap *heap, uint32_t stream)
 uint32_t heap_allocate_completed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;)
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_with_event(heap, stream)) < MAX_STREAMS;)
     moved |= heap_poll_stream(heap, stream);
   return moved ? heap_allocate_ready(heap, request) : BLOCK_NONE;
 }
@@ -54,7 +54,7 @@ void heap_poll(struct heap *heap)
 {
   uint32_t stream = heap->next_poll;
   for (unsigned looks = 0; looks < HEAP_POLLS; looks++) {
-    stream = heap_next_waitable(heap, stream);
+    stream = heap_next_with_event(heap, stream);
     if (stream == MAX_STREAMS) break;
     heap_poll_stream(heap, stream);
   }
@@ -65,7 +65,7 @@ void heap_poll(struct heap *heap)
 static uint32_t heap_fit_waiting(struct heap *heap, enum kind kind, const struct request *request)
 {
   uint32_t best = BLOCK_NONE;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;)
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_with_event(heap, stream)) < MAX_STREAMS;)
     if (stream != request->stream && stream_cover(&heap->streams, stream))
       best = heap_lower_of(heap, best, heap_fit(heap, stream, kind, request));
   return best;
@@ -85,7 +85,7 @@ uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
 uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;) {
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_with_event(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
@@ -98,7 +98,7 @@ uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
   return heap_allocate_ready(heap, request);
 }
 
-bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_bytes)
+bool heap_has_without_event(const struct heap *heap, uint32_t stream, uint64_t least_bytes)
 {
   uint64_t bytes = 0;
   for (uint32_t other = STREAM_READY; bytes < least_bytes && (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {

@@ -42,9 +42,9 @@ static void pool_try_slack(struct pool *pool, struct miss *miss)
     miss->status = backing_use_slack(&pool->backing, &pool->heap, miss->request, &miss->id);
 }
 
-static void pool_try_unfenced(struct pool *pool, struct miss *miss)
+static void pool_try_without_event(struct pool *pool, struct miss *miss)
 {
-  if (!heap_has_unfenced(&pool->heap, miss->request->stream, miss->request->bytes)) return;
+  if (!heap_has_without_event(&pool->heap, miss->request->stream, miss->request->bytes)) return;
   if (!pool_synchronize_device(pool, miss->request->stream)) miss->id = heap_allocate_ready(&pool->heap, miss->request);
 }
 
@@ -58,7 +58,7 @@ static void pool_try_move(struct pool *pool, struct miss *miss)
 /* What was passed over for a lower address (heap_allocate_ready()). */
 static void pool_try_any(struct pool *pool, struct miss *miss)
 {
-  if (pool->heap.is_short) miss->id = heap_allocate_fit(&pool->heap, KIND_BUSY, miss->request);
+  if (pool->heap.is_low_on_memory) miss->id = heap_allocate_fit(&pool->heap, KIND_BUSY, miss->request);
 }
 
 static void pool_try_grow(struct pool *pool, struct miss *miss)
@@ -82,7 +82,7 @@ static void pool_try_exchange(struct pool *pool, struct miss *miss)
 enum need { ALWAYS, SEVERAL_STREAMS, SEVERAL_IN_SEGMENTS };
 
 /* Where a chunk can have one mapping only, `move` waits on the host. While a stream is captured, the host cannot wait for
- * the device: `unfenced` and `exchange` do nothing. */
+ * the device: `without_event` and `exchange` do nothing. */
 static const struct attempt {
   void (*make)(struct pool *pool, struct miss *miss);
   enum need need;
@@ -93,11 +93,11 @@ static const struct attempt {
     {pool_try_waiting, SEVERAL_STREAMS},    /* a block of another stream: the request's stream waits for that stream */
     {pool_try_merged, SEVERAL_IN_SEGMENTS}, /* all free blocks, merged: the stream waits for all others */
     {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.h): driver calls */
-    {pool_try_unfenced, SEVERAL_STREAMS},   /* blocks of streams that may be gone: the host waits for the device */
-    {pool_try_move, ALWAYS},                /* idle chunks that are mapped elsewhere: driver calls */
-    {pool_try_grow, ALWAYS},                /* new memory: driver calls, and more memory held */
-    {pool_try_any, ALWAYS},                 /* any free block, and the next ones pack worse: a search */
-    {pool_try_exchange, ALWAYS},            /* new memory in place of all idle memory: the host waits for the device */
+    {pool_try_without_event, SEVERAL_STREAMS}, /* blocks of streams that may be gone: the host waits for the device */
+    {pool_try_move, ALWAYS},                   /* idle chunks that are mapped elsewhere: driver calls */
+    {pool_try_grow, ALWAYS},                   /* new memory: driver calls, and more memory held */
+    {pool_try_any, ALWAYS},                    /* any free block, and the next ones pack worse: a search */
+    {pool_try_exchange, ALWAYS}, /* new memory in place of all idle memory: the host waits for the device */
 };
 
 static bool pool_needs(const struct pool *pool, enum need need)

@@ -22,7 +22,7 @@ enum value {
   STREAM_WAITS,
   METADATA_BYTES,
   SUSPENDED_BYTES,
-  SAVED_BYTES
+  SWAPPED_OUT_BYTES
 };
 
 static const struct hipmm_feature values[] = {
@@ -40,7 +40,7 @@ static const struct hipmm_feature values[] = {
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "The most host memory that the pool's records take"},
     [SUSPENDED_BYTES] = {"suspended_bytes", "bytes", "Memory that was given back, and that a resume needs"},
-    [SAVED_BYTES] = {"saved_bytes", "bytes", "Pinned host memory with the content of a suspended pool"},
+    [SWAPPED_OUT_BYTES] = {"saved_bytes", "bytes", "Pinned host memory with the content of a suspended pool"},
 };
 
 static uint64_t pool_metadata_bytes(const struct pool *pool)
@@ -57,8 +57,8 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   switch (value) {
   case RESERVED_BYTES: return (int64_t)(backing_bytes(&pool->backing) - away_bytes);
   case PEAK_RESERVED_BYTES: return (int64_t)pool->backing.held->peak_bytes;
-  case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.lent_bytes) + cached.requested;
-  case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.lent_count;
+  case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.loan_bytes) + cached.requested;
+  case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.loan_count;
   case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
@@ -69,7 +69,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
   case SUSPENDED_BYTES: return (int64_t)away_bytes;
-  case SAVED_BYTES: return (int64_t)pool->saved.bytes;
+  case SWAPPED_OUT_BYTES: return (int64_t)pool->swapped_out.bytes;
   }
   return 0;
 }
@@ -160,7 +160,7 @@ static void pool_destroy(void *self)
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
   thread_heaps_close(&pool->heaps);
-  saved_close(pool);
+  swapped_out_close(pool);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
   int64_t live = pool->heap.blocks.live + cached.live;
@@ -206,7 +206,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
   biased_lock_open(&pool->lock);
-  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_lending, .self = pool}, wanted->record);
+  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record);
   enum hipmm_status status = HIPMM_OK;
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)

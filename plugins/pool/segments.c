@@ -91,9 +91,9 @@ static enum hipmm_status segments_release_idle(void *self, struct heap *heap, ui
 /* ---- The ops ---- */
 
 static enum hipmm_status segments_allocate(void *self, struct heap *heap, const struct request *request,
-                                           enum effort effort, uint32_t *id_out)
+                                           enum source_of_memory source_of_memory, uint32_t *id_out)
 {
-  if (effort < EFFORT_GROW) return HIPMM_E_OUT_OF_MEMORY; /* nothing moves */
+  if (source_of_memory < MEMORY_FROM_GROWTH) return HIPMM_E_OUT_OF_MEMORY; /* nothing moves */
   enum hipmm_status status = segments_grow_by(self, heap, request_fit_bytes(request), request->stream);
   if (status) return status;
   uint32_t id = heap_allocate_ready(heap, request);

@@ -61,7 +61,7 @@ uint64_t slack_growth(const struct slack *slack, const struct chunks *chunks)
   return slack_lesser_of(growth, slack_room(slack, chunks));
 }
 
-bool slack_is_short(const struct slack *slack, const struct chunks *chunks, uint64_t bytes)
+bool slack_is_low_on_memory(const struct slack *slack, const struct chunks *chunks, uint64_t bytes)
 {
   bool is_limited =
       slack->wanted_bytes != SLACK_AUTO || slack_room(slack, chunks) / ROOM_SHARE <= slack->peak_bytes / SMALL_SHARE;

@@ -28,7 +28,7 @@ uint64_t slack_growth(const struct slack *slack, const struct chunks *chunks);
 
 /* Whether the slack, which is an option's or limited by the room, is not enough for four times the bytes: then idle memory is
  * worth some work. */
-bool slack_is_short(const struct slack *slack, const struct chunks *chunks, uint64_t bytes);
+bool slack_is_low_on_memory(const struct slack *slack, const struct chunks *chunks, uint64_t bytes);
 
 /* The most granules that a new chunk should have, at least 1. */
 uint64_t slack_chunk_limit(const struct slack *slack, const struct chunks *chunks);

@@ -67,7 +67,7 @@ static enum hipmm_status suspend_give_back(struct pool *pool)
   size_t free_before = 0, total_bytes;
   bool is_known = chunks_query_device(chunks, &free_before, &total_bytes);
   enum hipmm_status status = suspend_each(chunks, chunk_suspend);
-  if (status && !suspend_each(chunks, chunk_resume) && !saved_restore(pool)) return status;
+  if (status && !suspend_each(chunks, chunk_resume) && !swapped_out_restore(pool)) return status;
   chunks->is_suspended = true;
   if (is_known && chunks->away_bytes) suspend_warn_if_kept(pool, free_before);
   return HIPMM_OK;
@@ -102,17 +102,17 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
   enum hipmm_status status = pool_synchronize_device(pool, STREAM_READY);
   if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
   if (!status) suspend_find_exported(pool);
-  if (!status && content == HIPMM_CONTENT_KEEP) status = saved_open(pool);
-  double saved = suspend_seconds();
+  if (!status && content == HIPMM_CONTENT_KEEP) status = swapped_out_open(pool);
+  double swapped_out = suspend_seconds();
   if (!status) status = suspend_give_back(pool);
   if (status) {
-    saved_close(pool);
+    swapped_out_close(pool);
     return status;
   }
   services->log(services, HIPMM_LOG_INFO,
                 "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in host memory in %.3f s",
-                (unsigned long long)chunks->away_bytes, suspend_seconds() - saved,
-                (unsigned long long)pool->saved.bytes, saved - start);
+                (unsigned long long)chunks->away_bytes, suspend_seconds() - swapped_out,
+                (unsigned long long)pool->swapped_out.bytes, swapped_out - start);
   return HIPMM_OK;
 }
 
@@ -147,7 +147,7 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
   enum hipmm_status status = suspend_each(chunks, chunk_resume);
   uint64_t found_bytes = needed_bytes - chunks->away_bytes;
   double obtained = suspend_seconds();
-  if (!status) status = saved_restore(pool);
+  if (!status) status = swapped_out_restore(pool);
   if (status) {
     services->explain(services, status,
                       "stays suspended, and can be resumed later: of {0:bytes} that are needed, {1:bytes} could be "
@@ -158,9 +158,9 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
   }
   services->log(services, HIPMM_LOG_INFO,
                 "resumed: %llu bytes obtained in %.3f s, %llu bytes restored from host memory in %.3f s",
-                (unsigned long long)needed_bytes, obtained - start, (unsigned long long)pool->saved.bytes,
+                (unsigned long long)needed_bytes, obtained - start, (unsigned long long)pool->swapped_out.bytes,
                 suspend_seconds() - obtained);
-  saved_close(pool);
+  swapped_out_close(pool);
   chunks->is_suspended = false;
   pool->backing.granules.slack.n_uses = 0; /* what the device had free is long ago */
   return HIPMM_OK;

@@ -17,7 +17,7 @@ struct thread_heaps {
   struct hipmm_resource upstream;  /* of the arena: the pool */
   struct arena_options options;    /* of the arena, which may keep a pointer to them */
   pthread_mutex_t making;          /* held while the arena is made */
-  uint64_t lent_bytes, lent_count; /* live blocks of the heap that the arena holds. Under the pool's lock */
+  uint64_t loan_bytes, loan_count; /* live blocks of the heap that the arena holds. Under the pool's lock */
 };
 
 /* Of a block. Of *random*, one block in 75 is larger than 1 MiB, and one in 360 larger than this: with sixteen threads, the

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-struct check {
+struct check_run {
   struct source source;
   struct diagnostics diagnostics;
   struct graph *graph; /* NULL: it has errors */
   bool is_strict;      /* warnings are errors */
 };
 
-static int check_status(const struct check *check)
+static int check_status(const struct check_run *check)
 {
   return check->graph && !(check->is_strict && check->diagnostics.n_warnings) ? CMD_GOOD : CMD_BAD;
 }
@@ -32,7 +32,7 @@ static void check_print_by_name(const struct graph *graph)
 }
 
 /* "ok, 3 resources", "2 errors, 1 warning"; with --strict "1 warning". */
-static void check_print_verdict(const struct check *check)
+static void check_print_verdict(const struct check_run *check)
 {
   const struct diagnostics *diagnostics = &check->diagnostics;
   bool is_good = check_status(check) == CMD_GOOD;
@@ -49,7 +49,7 @@ static void check_print_verdict(const struct check *check)
   putchar('\n');
 }
 
-static int check_print(const struct check *check)
+static int check_print(const struct check_run *check)
 {
   const struct diagnostics *diagnostics = &check->diagnostics;
   size_t n_kept = 0;
@@ -82,7 +82,7 @@ static json_t *check_json_diagnostics(const struct diagnostics *diagnostics, boo
   return list;
 }
 
-static int check_print_json(const struct check *check)
+static int check_print_json(const struct check_run *check)
 {
   int status = check_status(check);
   json_t *by_name = json_array();
@@ -96,7 +96,7 @@ static int check_print_json(const struct check *check)
 
 static int check_run(int argc, char **argv)
 {
-  struct check check = {.graph = NULL};
+  struct check_run check = {.graph = NULL};
   bool json = false;
   int status;
   const struct argument rows[] = {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-struct plugins {
+struct plugins_table {
   json_t *list; /* of objects; NULL when printing text */
   size_t type_width, version_width;
   size_t n_loaded, n_refused;
@@ -18,7 +18,7 @@ static size_t plugins_larger(size_t a, size_t b)
 
 static void plugins_measure(void *closure, const struct plugin_candidate *candidate)
 {
-  struct plugins *plugins = closure;
+  struct plugins_table *plugins = closure;
   plugins->type_width = plugins_larger(plugins->type_width, text_width(candidate->type));
   if (candidate->plugin)
     plugins->version_width = plugins_larger(plugins->version_width, text_width(candidate->plugin->descriptor.version));
@@ -35,7 +35,7 @@ static void plugins_print_refusal(const char *refusal)
 
 static void plugins_print(void *closure, const struct plugin_candidate *candidate)
 {
-  struct plugins *plugins = closure;
+  struct plugins_table *plugins = closure;
   const struct hipmm_plugin *descriptor = candidate->plugin ? &candidate->plugin->descriptor : NULL;
   plugins->n_loaded += descriptor && !candidate->shadowed;
   plugins->n_refused += candidate->refusal != NULL;
@@ -54,7 +54,7 @@ static void plugins_print(void *closure, const struct plugin_candidate *candidat
 
 static void plugins_add_json(void *closure, const struct plugin_candidate *candidate)
 {
-  struct plugins *plugins = closure;
+  struct plugins_table *plugins = closure;
   const struct hipmm_plugin *descriptor = candidate->plugin ? &candidate->plugin->descriptor : NULL;
   plugins->n_loaded += descriptor != NULL;
   json_array_append_new(
@@ -67,7 +67,7 @@ static void plugins_add_json(void *closure, const struct plugin_candidate *candi
 
 static int plugins_list(const struct plugin_path *path)
 {
-  struct plugins plugins = {0};
+  struct plugins_table plugins = {0};
   plugin_scan(path, plugins_measure, &plugins);
   plugin_scan(path, plugins_print, &plugins);
   if (plugins.n_loaded + plugins.n_refused == 0) {
@@ -82,7 +82,7 @@ static int plugins_list(const struct plugin_path *path)
 
 static int plugins_list_json(const struct plugin_path *path)
 {
-  struct plugins plugins = {.list = json_array()};
+  struct plugins_table plugins = {.list = json_array()};
   plugin_scan(path, plugins_add_json, &plugins);
   return output_json(json_pack("{s:o}", "plugins", plugins.list), CMD_GOOD);
 }

@@ -20,7 +20,7 @@ struct tree_children {
   size_t n;
 };
 
-struct tree {
+struct show_tree {
   const struct graph *graph;
   bool *shown;
   char prefix[TREE_PREFIX];
@@ -86,7 +86,7 @@ enum tree_group { TREE_GIVEN, TREE_DEFAULT, TREE_NOT_SET };
 static const char *const tree_group_labels[] = {
     [TREE_GIVEN] = "", [TREE_DEFAULT] = "defaults:", [TREE_NOT_SET] = "not set:"};
 
-static void show_tree_print_group(const struct tree *tree, const struct graph_node *node, const char *rail,
+static void show_tree_print_group(const struct show_tree *tree, const struct graph_node *node, const char *rail,
                                   enum tree_group wanted)
 {
   char prefix[TREE_PREFIX + 8];
@@ -128,14 +128,15 @@ static void show_tree_print_doc(const char *doc, size_t column)
 }
 
 /* Whether a resource of this type, and so the type's description, was drawn before. */
-static bool show_tree_type_is_known(const struct tree *tree, const struct graph_node *node)
+static bool show_tree_type_is_known(const struct show_tree *tree, const struct graph_node *node)
 {
   for (size_t i = 0; i < tree->graph->n_nodes; i++)
     if (tree->shown[i] && tree->graph->nodes[i].plugin == node->plugin) return true;
   return false;
 }
 
-static void show_tree_print_title(const struct tree *tree, const struct graph_node *node, const char *role, bool again)
+static void show_tree_print_title(const struct show_tree *tree, const struct graph_node *node, const char *role,
+                                  bool again)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   char label[TREE_LABEL];
@@ -151,7 +152,7 @@ static void show_tree_print_title(const struct tree *tree, const struct graph_no
   putchar('\n');
 }
 
-static void show_tree_print_node(struct tree *tree, int index, const char *role)
+static void show_tree_print_node(struct show_tree *tree, int index, const char *role)
 {
   const struct graph_node *node = &tree->graph->nodes[index];
   bool again = tree->shown[index];
@@ -177,7 +178,7 @@ static void show_tree_print_node(struct tree *tree, int index, const char *role)
 
 void show_print_tree(const struct graph *graph, int node, bool *shown)
 {
-  struct tree tree = {.graph = graph, .shown = shown};
+  struct show_tree tree = {.graph = graph, .shown = shown};
   show_tree_print_node(&tree, node, "");
 }
 

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum state { STATE_NEW, STATE_SERVED, STATE_REFUSED };
+enum device_state { STATE_NEW, STATE_SERVED, STATE_REFUSED };
 
 static struct served_device devices[DEVICES_MOST];
 static atomic_int states[DEVICES_MOST];
@@ -87,7 +87,7 @@ static void devices_make_idle_stream(struct served_device *served)
   hip_leave_device(served->device, previous);
 }
 
-static enum state devices_open_locked(enum family family, int device)
+static enum device_state devices_open_locked(enum family family, int device)
 {
   struct served_device *served = &devices[device];
   struct stack *stack;

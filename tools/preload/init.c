@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum state { STATE_UNKNOWN, STATE_READY, STATE_OFF };
+enum init_state { STATE_UNKNOWN, STATE_READY, STATE_OFF };
 
 enum { EXIT_STRICT = 2 };
 
@@ -133,7 +133,7 @@ static bool init_forbids(enum family family)
   return driver && !strcmp(driver, "0");
 }
 
-static enum state init_decide(enum family family)
+static enum init_state init_decide(enum family family)
 {
   char why[1200];
   if (init_forbids(family)) return STATE_OFF;

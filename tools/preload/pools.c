@@ -110,7 +110,7 @@ void pools_reset(int device)
 /* Under the lock: another thread may destroy the pool. */
 static struct pool_account *pools_find_locked(hipmm_hip_mempool_t pool, int *device_out)
 {
-  struct handle handle;
+  struct program_handle handle;
   if (!handle_set_find(&known, pool, &handle) || !handle.account) return NULL;
   *device_out = handle.device;
   return pools_retain(handle.account);
@@ -177,13 +177,13 @@ int pools_create(enum hook hook, hipmm_hip_mempool_t *pool, const void *given)
                     !props->handle_types && !props->maximum_bytes && !props->usage;
     struct pool_account *account = is_plain ? calloc(1, sizeof *account) : NULL;
     if (account) atomic_store(&account->references, 1);
-    handle_set_add(&known, (struct handle){.handle = *pool, .device = props->location, .account = account});
+    handle_set_add(&known, (struct program_handle){.handle = *pool, .device = props->location, .account = account});
   }
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
 /* If the pool was current, the default pool is current again. */
-static void pools_remove(const struct handle *handle)
+static void pools_remove(const struct program_handle *handle)
 {
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
@@ -195,7 +195,7 @@ static void pools_remove(const struct handle *handle)
 /* Removed first: once the pool is destroyed, the runtime may give its handle to a new pool of another thread. */
 int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool)
 {
-  struct handle handle;
+  struct program_handle handle;
   bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_remove(&known, pool, &handle);
   int code = next_pointer(hook, pool);
   if (was_known && code) handle_set_add(&known, handle);
@@ -209,14 +209,15 @@ static void pools_note_given(enum hook hook, int device, hipmm_hip_mempool_t poo
   static const enum hook defaulting[] = {HOOK_hipDeviceGetDefaultMemPool, HOOK_cudaDeviceGetDefaultMemPool,
                                          HOOK_cudaMemGetDefaultMemPool, HOOK_cuDeviceGetDefaultMemPool,
                                          HOOK_cuMemGetDefaultMemPool};
-  struct handle handle;
+  struct program_handle handle;
   bool is_own = false;
   if (!pools_has_account(device) || handle_set_find(&known, pool, &handle)) return;
   for (size_t i = 0; i < sizeof defaulting / sizeof *defaulting; i++) is_own |= hook == defaulting[i];
   pthread_mutex_lock(&lock);
   is_own |= !current[device].is_set;
   pthread_mutex_unlock(&lock);
-  if (is_own) handle_set_add(&known, (struct handle){.handle = pool, .device = device, .account = &defaults[device]});
+  if (is_own)
+    handle_set_add(&known, (struct program_handle){.handle = pool, .device = device, .account = &defaults[device]});
 }
 
 int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device)

@@ -20,13 +20,13 @@ static size_t handle_set_index(const struct handle_set *handles, const void *han
   return i;
 }
 
-void handle_set_add(struct handle_set *handles, struct handle handle)
+void handle_set_add(struct handle_set *handles, struct program_handle handle)
 {
   pthread_mutex_lock(&handles->lock);
   size_t i = handle_set_index(handles, handle.handle);
   if (i == handles->capacity) {
     size_t capacity = handles->capacity ? 2 * handles->capacity : 16;
-    struct handle *items = realloc(handles->items, capacity * sizeof *items);
+    struct program_handle *items = realloc(handles->items, capacity * sizeof *items);
     if (items) handles->items = items;
     if (items) handles->capacity = capacity;
   }
@@ -35,7 +35,7 @@ void handle_set_add(struct handle_set *handles, struct handle handle)
   pthread_mutex_unlock(&handles->lock);
 }
 
-bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out)
+bool handle_set_find(struct handle_set *handles, const void *handle, struct program_handle *found_out)
 {
   pthread_mutex_lock(&handles->lock);
   size_t i = handle_set_index(handles, handle);
@@ -45,7 +45,7 @@ bool handle_set_find(struct handle_set *handles, const void *handle, struct hand
   return found;
 }
 
-bool handle_set_remove(struct handle_set *handles, const void *handle, struct handle *found_out)
+bool handle_set_remove(struct handle_set *handles, const void *handle, struct program_handle *found_out)
 {
   pthread_mutex_lock(&handles->lock);
   size_t i = handle_set_index(handles, handle);
@@ -58,7 +58,7 @@ bool handle_set_remove(struct handle_set *handles, const void *handle, struct ha
   return found;
 }
 
-bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle))
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct program_handle *handle))
 {
   bool any = false;
   pthread_mutex_lock(&handles->lock);
@@ -83,7 +83,7 @@ static uint64_t streams_bit(int device)
 /* ---- Streams that last ---- */
 
 /* A stream that is not retained is only slower. Always false: see handle_set_any(). */
-static bool streams_retain(const struct handle *handle)
+static bool streams_retain(const struct program_handle *handle)
 {
   (void)!hipmm_stream_retain(handle->device, (hipmm_stream_t)handle->handle);
   return false;
@@ -104,7 +104,7 @@ void streams_retain_no_more(int device)
 static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_t *stream, unsigned flags, int code)
 {
   if (is_outermost && !code && stream) {
-    struct handle handle = {.handle = *stream, .device = contexts_current_device(hook_family(hook))};
+    struct program_handle handle = {.handle = *stream, .device = contexts_current_device(hook_family(hook))};
     streams_mark_used(handle.device);
     checks_add_stream(handle.device, *stream, flags);
     if (handle.device >= 0) handle_set_add(&known, handle); /* else it ends with a context that hipmm does not serve */
@@ -136,7 +136,7 @@ int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigne
 /* A stream of which hipmm did not see the creation may be of any device. */
 static void streams_retire(enum family family, hipmm_stream_t stream)
 {
-  struct handle handle;
+  struct program_handle handle;
   bool is_known = handle_set_remove(&known, stream, &handle);
   for (int device = 0; device < DEVICES_MOST; device++) {
     if ((is_known && device != handle.device) || !(atomic_load(&retained) & streams_bit(device))) continue;
@@ -181,7 +181,7 @@ hipmm_stream_t streams_of_caller(enum hook hook, hipmm_stream_t stream)
 
 int streams_device(enum family family, hipmm_stream_t stream)
 {
-  struct handle handle;
+  struct program_handle handle;
   int count = 0, device = 0;
   if ((uintptr_t)stream <= 2 || hipmm_device_count(&count) || count <= 1) return contexts_current_device(family);
   if (handle_set_find(&known, stream, &handle)) return handle.device;
@@ -194,7 +194,7 @@ int streams_device(enum family family, hipmm_stream_t stream)
 /* ---- Work on streams ---- */
 
 /* A query would end the capture of a stream, so a stream that is being captured is not queried. */
-static bool streams_is_busy(const struct handle *handle)
+static bool streams_is_busy(const struct program_handle *handle)
 {
   const struct hipmm_hip *hip = hip_table();
   hipmm_stream_t stream = (hipmm_stream_t)handle->handle;
@@ -209,7 +209,7 @@ bool streams_are_idle(int device)
 {
   if (handle_set_any(&known, device, streams_is_busy)) return false;
   int previous = hip_enter_device(device);
-  bool is_idle = !streams_is_busy(&(struct handle){.device = device}); /* the default stream */
+  bool is_idle = !streams_is_busy(&(struct program_handle){.device = device}); /* the default stream */
   hip_leave_device(device, previous);
   return is_idle;
 }

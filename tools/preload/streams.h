@@ -46,7 +46,7 @@ int streams_synchronize_devices(void);
 
 /* ---- Sets of handles that the program got from its runtime, each with its device. Thread-safe. ---- */
 
-struct handle {
+struct program_handle {
   void *handle;
   int device;
   struct pool_account *account; /* of a pool that hipmm may serve; NULL for others */
@@ -54,7 +54,7 @@ struct handle {
 
 struct handle_set {
   pthread_mutex_t lock;
-  struct handle *items;
+  struct program_handle *items;
   size_t count, capacity;
 };
 
@@ -64,11 +64,11 @@ struct handle_set {
   }
 
 /* Adds the handle, or replaces the one with the same value. It stays unknown if there is no host memory for it. */
-void handle_set_add(struct handle_set *handles, struct handle handle);
-bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out);
-bool handle_set_remove(struct handle_set *handles, const void *handle, struct handle *found_out);
+void handle_set_add(struct handle_set *handles, struct program_handle handle);
+bool handle_set_find(struct handle_set *handles, const void *handle, struct program_handle *found_out);
+bool handle_set_remove(struct handle_set *handles, const void *handle, struct program_handle *found_out);
 
 /* Whether `is` returns true for a handle of the device. Stops at the first. `is` must not use the set. */
-bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle));
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct program_handle *handle));
 
 #endif

@@ -10,7 +10,7 @@
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER; /* for the first use of a primary context */
 
 /* The context that hipSetDevice gave to a thread without one, for as long as the thread has it. */
-static _Thread_local CUcontext context_lent;
+static _Thread_local CUcontext context_on_loan;
 
 static CUresult context_retain(int device, CUcontext *context_out)
 {
@@ -64,7 +64,7 @@ static bool context_can_be_returned(int device, CUcontext current)
 {
   unsigned flags;
   int is_active = 1;
-  if (device != 0 || !current || current != context_lent) return false;
+  if (device != 0 || !current || current != context_on_loan) return false;
   return nvidia_cuda.DevicePrimaryCtxGetState(0, &flags, &is_active) == CUDA_SUCCESS && !is_active;
 }
 
@@ -76,8 +76,8 @@ static CUresult context_set(int device)
   if (!context_can_be_returned(device, current)) result = nvidia_primary_context(device, &context);
   if (result != CUDA_SUCCESS || context == current) return result;
   result = nvidia_cuda.CtxSetCurrent(context);
-  bool was_bare = !current || current == context_lent;
-  if (result == CUDA_SUCCESS) context_lent = was_bare && device != 0 ? context : NULL;
+  bool was_bare = !current || current == context_on_loan;
+  if (result == CUDA_SUCCESS) context_on_loan = was_bare && device != 0 ? context : NULL;
   return result;
 }
 

@@ -286,7 +286,7 @@ static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state
   open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
   struct request request = request_for(3 * GRANULE);
   fake_fail_upstream(1, HIPMM_E_HIP);
-  assert_ok(granules_allocate(&backing.granules, &heap, &request, EFFORT_GROW, &ids[0]));
+  assert_ok(granules_allocate(&backing.granules, &heap, &request, MEMORY_FROM_GROWTH, &ids[0]));
   assert_false(fake_failure_is_due());
   assert_valid();
   free_block(allocate_block(64 * MIB - 3 * GRANULE)); /* in as many ranges as it takes */
@@ -365,7 +365,7 @@ static void moves_nothing_that_work_may_still_use(void **state)
   assert_true(idle_is_pending(&backing.granules.chunks, &heap));
   struct request request = request_for(8 * GRANULE);
   uint32_t id = BLOCK_NONE;
-  assert_status(granules_allocate(&backing.granules, &heap, &request, EFFORT_MOVE, &id), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(granules_allocate(&backing.granules, &heap, &request, MEMORY_FROM_MOVE, &id), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(backing.granules.moves, 0);
   assert_ok(backing_move(&backing, &heap, &request, &id)); /* waits */
   assert_true(fake_is_ordered(1, 0, work));

@@ -92,7 +92,7 @@ static void goes_to_the_lowest_address_while_memory_is_short(void **state)
   uint32_t best = allocate_block(3 * MIB, 0);
   assert_int_equal(start_of(best), START + 5 * MIB + 256);
   free_block(best, 0);
-  heap.is_short = true;
+  heap.is_low_on_memory = true;
   uint32_t lowest = allocate_block(3 * MIB, 0);
   assert_int_equal(start_of(lowest), START);
   assert_int_equal(allocate_block(16 * MIB, 0), BLOCK_NONE);
@@ -115,7 +115,7 @@ static void passes_a_fit_over_and_finds_it_again(void **state)
   open_with(RECORD_AUTO, 16 * MIB, 1);
   heap.blocks.granule_bytes = 2 * MIB;
   heap.uncommitted_in = all_is_uncommitted;
-  heap.is_short = true;
+  heap.is_low_on_memory = true;
   assert_int_not_equal(heap_add_region(&heap, START - 64 * MIB, 16 * MIB, 8, STREAM_READY), BLOCK_NONE);
   struct request request = request_for(3 * MIB, HIPMM_ALIGNMENT, 0);
   assert_int_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);

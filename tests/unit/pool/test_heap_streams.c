@@ -48,10 +48,10 @@ static void does_not_use_what_has_not_passed(void **state)
   assert_true(heap_is_valid(&heap));
 }
 
-static uint64_t unfenced_bytes(uint32_t stream)
+static uint64_t without_event_bytes(uint32_t stream)
 {
   uint64_t bytes = 0;
-  while (heap_has_unfenced(&heap, stream, bytes + HIPMM_ALIGNMENT)) bytes += HIPMM_ALIGNMENT;
+  while (heap_has_without_event(&heap, stream, bytes + HIPMM_ALIGNMENT)) bytes += HIPMM_ALIGNMENT;
   return bytes;
 }
 
@@ -76,7 +76,7 @@ static void makes_ready_only_what_an_event_covers(void **state)
   assert_int_equal(heap_allocate_completed(&heap, &large), BLOCK_NONE);
   assert_int_equal(start_of(allocate_block(128 * KIB, 0)), START);
   assert_int_equal(heap_allocate_waiting(&heap, &large), BLOCK_NONE);
-  assert_int_equal(unfenced_bytes(STREAM_FIRST), 896 * KIB - 256);
+  assert_int_equal(without_event_bytes(STREAM_FIRST), 896 * KIB - 256);
   free_block(fence, 1);
 }
 
@@ -139,8 +139,8 @@ static void uses_no_handle_that_may_be_gone(void **state)
   assert_int_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
   assert_int_equal(heap_allocate_merged(&heap, &request), BLOCK_NONE);
   assert_false(heap_wait(&heap));
-  assert_int_equal(unfenced_bytes(STREAM_FIRST), MIB);
-  assert_int_equal(unfenced_bytes(STREAM_FIRST + 1), 0);
+  assert_int_equal(without_event_bytes(STREAM_FIRST), MIB);
+  assert_int_equal(without_event_bytes(STREAM_FIRST + 1), 0);
   fake_hip.DeviceSynchronize();
   heap_complete_all(&heap);
   assert_int_equal(start_of(allocate_block(MIB, 0)), START);
@@ -172,7 +172,7 @@ static void does_without_events_that_fail(void **state)
   assert_int_equal(heap_allocate_merged(&heap, &request), BLOCK_NONE);
   assert_false(heap_wait(&heap));
   assert_true(heap_is_valid(&heap));
-  assert_int_equal(unfenced_bytes(STREAM_FIRST), MIB);
+  assert_int_equal(without_event_bytes(STREAM_FIRST), MIB);
   fake_set_record_fails(false);
   assert_int_not_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
 }
@@ -253,7 +253,7 @@ static void take_one(struct world *world)
   if (!id) id = heap_allocate_completed(&heap, &request);
   if (!id) id = heap_allocate_waiting(&heap, &request);
   if (!id) id = heap_allocate_merged(&heap, &request);
-  if (!id && unfenced_bytes(request.stream)) {
+  if (!id && without_event_bytes(request.stream)) {
     fake_hip.DeviceSynchronize();
     heap_complete_all(&heap);
     id = heap_allocate_ready(&heap, &request);

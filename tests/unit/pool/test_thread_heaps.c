@@ -222,7 +222,7 @@ static void gives_idle_memory_back_when_memory_is_short(void **state)
     have_it_wait();
     have_done(allocate_all);
     have_done(free_all);
-    assert_true(pool->heaps.lent_bytes > 0);
+    assert_true(pool->heaps.loan_bytes > 0);
     void *all = allocate(64 * MIB);
     assert_non_null(all);
     have_done(allocate_and_free_one); /* fails */
@@ -318,16 +318,16 @@ static void lends_nothing_to_a_caller_with_the_lock(void **state)
   have_done(free_all);
   end_worker();
   void *arena = thread_heaps_arena(&pool->heaps);
-  uint64_t lent_bytes = pool->heaps.lent_bytes;
-  assert_true(lent_bytes > 0);
+  uint64_t loan_bytes = pool->heaps.loan_bytes;
+  assert_true(loan_bytes > 0);
   biased_lock_acquire(&pool->lock);
   assert_int_equal(thread_heaps_ops()->allocate(arena, 64 * MIB, HIPMM_ALIGNMENT, NULL, &ptr), HIPMM_E_STATE);
   assert_int_equal(thread_heaps_trim(&pool->heaps), HIPMM_E_STATE);
   biased_lock_release(&pool->lock);
   assert_null(ptr);
-  assert_int_equal(pool->heaps.lent_bytes, lent_bytes);
+  assert_int_equal(pool->heaps.loan_bytes, loan_bytes);
   assert_ok(plugin->ops->trim(pool, 0));
-  assert_int_equal(pool->heaps.lent_bytes, 0);
+  assert_int_equal(pool->heaps.loan_bytes, 0);
   close_pool();
 }
 

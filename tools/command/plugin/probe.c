@@ -11,7 +11,7 @@ struct kit_probe_call kit_probe_allocated, kit_probe_freed;
 uint64_t kit_probe_allocations, kit_probe_frees, kit_probe_tries, kit_probe_fails_at;
 const char *kit_probe_breach;
 
-struct probe {
+struct probe_adaptor {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
 };
@@ -26,7 +26,7 @@ size_t kit_probe_live(void)
 static enum hipmm_status probe_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                         void **ptr_out)
 {
-  struct probe *probe = self;
+  struct probe_adaptor *probe = self;
   struct range other;
   void *ptr = NULL;
   if (alignment < HIPMM_ALIGNMENT || alignment & (alignment - 1)) kit_probe_breach = "an alignment that is none";
@@ -44,7 +44,7 @@ static enum hipmm_status probe_allocate(void *self, size_t bytes, size_t alignme
 /* The range is dropped first: another thread may get the address as soon as it is free. */
 static enum hipmm_status probe_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
-  struct probe *probe = self;
+  struct probe_adaptor *probe = self;
   struct hipmm_block block = {ptr, bytes};
   struct range other;
   bool is_known = ptr && !probe->services->find_below(probe->services, ptr, &block) &&
@@ -61,9 +61,9 @@ static enum hipmm_status probe_create(const struct hipmm_services *services, con
                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)options, (void)n_upstreams; /* one, as the descriptor says */
-  struct probe *probe = calloc(1, sizeof *probe);
+  struct probe_adaptor *probe = calloc(1, sizeof *probe);
   if (!probe) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
-  *probe = (struct probe){services, upstreams[0]};
+  *probe = (struct probe_adaptor){services, upstreams[0]};
   *self_out = probe;
   return HIPMM_OK;
 }

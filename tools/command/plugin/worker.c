@@ -54,7 +54,7 @@ static void worker_look_at_checks(struct worker *worker, int stream)
   if (!worker->n_checks[stream]) return;
   worker_check_hip(run, "hipStreamSynchronize", run->hip->StreamSynchronize(run->streams[stream]));
   for (size_t i = 0; i < worker->n_checks[stream]; i++) {
-    struct check *check = &worker->checks[stream][i];
+    struct block_check *check = &worker->checks[stream][i];
     if (!worker_is_filled(check->copy, check->pattern, check->bytes))
       worker_fail_run(run, "a block of %zu bytes lost its pattern %02x on stream %d", check->bytes, check->pattern,
                       stream);
@@ -70,7 +70,7 @@ static void worker_add_check(struct worker *worker, const struct held_block *blo
   int stream = block->stream;
   bool full = worker->copied_bytes[stream] + block->bytes > run->model->most_bytes;
   if (full || worker->n_checks[stream] == WORKER_CHECKS) worker_look_at_checks(worker, stream);
-  struct check check = {worker->copies[stream] + worker->copied_bytes[stream], block->bytes, block->pattern};
+  struct block_check check = {worker->copies[stream] + worker->copied_bytes[stream], block->bytes, block->pattern};
   worker->copied_bytes[stream] += block->bytes;
   worker_check_hip(run, "hipMemcpyAsync",
                    use_submit(run->hip, run->model->by_host, (struct use){check.copy, block->ptr, block->bytes, 0},

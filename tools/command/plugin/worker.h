@@ -17,7 +17,7 @@ struct held_block {
 };
 
 /* What a stream has read of a block before it was freed; compared once the stream has executed the copy. */
-struct check {
+struct block_check {
   char *copy;
   size_t bytes;
   int pattern;
@@ -39,7 +39,7 @@ struct worker {
   uint64_t random;
   struct held_block blocks[WORKER_BLOCKS];
   size_t n_blocks;
-  struct check checks[MODEL_MOST_STREAMS][WORKER_CHECKS]; /* by stream */
+  struct block_check checks[MODEL_MOST_STREAMS][WORKER_CHECKS]; /* by stream */
   size_t n_checks[MODEL_MOST_STREAMS];
   char *copies[MODEL_MOST_STREAMS]; /* where checks are copied to: pinned, or copying would wait for the stream */
   size_t copied_bytes[MODEL_MOST_STREAMS];

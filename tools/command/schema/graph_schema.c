@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* All plugins found, sorted by type. */
-struct plugins {
+struct schema_plugins {
   const struct plugin **items;
   size_t count;
 };
@@ -96,7 +96,7 @@ static json_t *graph_schema_upstream_rule(const struct hipmm_plugin *descriptor)
                    "required", "upstream");
 }
 
-static json_t *graph_schema_types_of(const struct plugins *plugins, bool only_plain)
+static json_t *graph_schema_types_of(const struct schema_plugins *plugins, bool only_plain)
 {
   json_t *types = json_array();
   for (size_t i = 0; i < plugins->count; i++) {
@@ -108,7 +108,7 @@ static json_t *graph_schema_types_of(const struct plugins *plugins, bool only_pl
 }
 
 /* The object of any resource; an upstream is neither required nor forbidden. */
-static json_t *graph_schema_any_object(const struct plugins *plugins)
+static json_t *graph_schema_any_object(const struct schema_plugins *plugins)
 {
   json_t *choices = json_array();
   for (size_t i = 0; i < plugins->count; i++)
@@ -118,7 +118,7 @@ static json_t *graph_schema_any_object(const struct plugins *plugins)
                    graph_schema_types_of(plugins, false), "required", "type", "allOf", choices);
 }
 
-static json_t *graph_schema_resource(const struct plugins *plugins)
+static json_t *graph_schema_resource(const struct schema_plugins *plugins)
 {
   json_t *rules = json_pack("[o]", graph_schema_reference(".object"));
   for (size_t i = 0; i < plugins->count; i++)
@@ -127,7 +127,7 @@ static json_t *graph_schema_resource(const struct plugins *plugins)
   return json_pack("{s:o}", "allOf", rules);
 }
 
-static json_t *graph_schema_element(const struct plugins *plugins)
+static json_t *graph_schema_element(const struct schema_plugins *plugins)
 {
   json_t *object =
       json_pack("{s:[o, {s:{s:[s]}}]}", "allOf", graph_schema_reference(".object"), "not", "required", "upstream");
@@ -135,7 +135,7 @@ static json_t *graph_schema_element(const struct plugins *plugins)
 }
 
 /* The common definitions begin with a dot, which no type does. */
-static json_t *graph_schema_definitions(const struct plugins *plugins)
+static json_t *graph_schema_definitions(const struct schema_plugins *plugins)
 {
   json_t *all = json_object();
   for (size_t i = 0; i < plugins->count; i++)
@@ -149,7 +149,7 @@ static json_t *graph_schema_definitions(const struct plugins *plugins)
 /* ---- The top of the file --------------------------------------------------------------------------------------- */
 
 /* The names of runtimes, on this and other machines. */
-static json_t *graph_schema_runtime_words(const struct plugins *plugins)
+static json_t *graph_schema_runtime_words(const struct schema_plugins *plugins)
 {
   json_t *words = json_pack("[s, s, s]", "auto", "amd", "nvidia");
   for (size_t i = 0; i < plugins->count; i++)
@@ -158,7 +158,7 @@ static json_t *graph_schema_runtime_words(const struct plugins *plugins)
   return words;
 }
 
-static json_t *graph_schema_runtime(const struct plugins *plugins)
+static json_t *graph_schema_runtime(const struct schema_plugins *plugins)
 {
   json_t *names = json_pack("{s:[{s:o}, {s:s, s:s}]}", "anyOf", "enum", graph_schema_runtime_words(plugins), "type",
                             "string", "pattern", "/");
@@ -201,7 +201,7 @@ static json_t *graph_schema_stack(void)
                    "array", "minItems", 1, "maxItems", GRAPH_MAX_DEPTH, "items", graph_schema_reference(".element"));
 }
 
-static json_t *graph_schema_top_properties(const struct plugins *plugins)
+static json_t *graph_schema_top_properties(const struct schema_plugins *plugins)
 {
   json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
   json_t *publish = json_pack("{s:s, s:b, s:s}", "type", "boolean", "default", 0, "description",
@@ -232,7 +232,7 @@ static json_t *graph_schema_top_properties(const struct plugins *plugins)
 
 json_t *graph_schema(const struct plugin_path *path)
 {
-  struct plugins plugins;
+  struct schema_plugins plugins;
   plugins.items = plugin_all(path, &plugins.count);
   json_t *one_form = json_pack("{s:[{s:[s, s]}, {s:[s, s]}]}", "anyOf", "required", "stack", "resources", "required",
                                "stack", "devices");

@@ -33,7 +33,7 @@ struct record_run {
   uint64_t data[RECORD_BLOCK_BYTES / sizeof(uint64_t)];
 };
 
-struct record {
+struct record_reader {
   int descriptor;
   struct record_head head;
   double nanoseconds_per_tick;
@@ -78,14 +78,14 @@ static bool record_is_before(const struct record_run *run, const struct record_r
   return ticks != other_ticks ? ticks < other_ticks : run->began < other->began;
 }
 
-static void record_place(struct record *record, struct record_run *run, size_t place)
+static void record_place(struct record_reader *record, struct record_run *run, size_t place)
 {
   record->runs[place] = run;
   run->place = place;
 }
 
 /* Moves the run from `place` to where it belongs below or above. */
-static void record_settle(struct record *record, struct record_run *run, size_t place)
+static void record_settle(struct record_reader *record, struct record_run *run, size_t place)
 {
   for (; place && record_is_before(run, record->runs[(place - 1) / 2]); place = (place - 1) / 2)
     record_place(record, record->runs[(place - 1) / 2], place);
@@ -97,7 +97,7 @@ static void record_settle(struct record *record, struct record_run *run, size_t 
   record_place(record, run, place);
 }
 
-static void record_remove_run(struct record *record, struct record_run *run)
+static void record_remove_run(struct record_reader *record, struct record_run *run)
 {
   struct record_run *last = record->runs[--record->n_runs];
   if (last != run) record_settle(record, last, run->place);
@@ -106,7 +106,7 @@ static void record_remove_run(struct record *record, struct record_run *run)
 }
 
 /* Decodes the run's next event. False at the end of its block, also where that is damaged. */
-static bool record_advance(struct record *record, struct record_run *run)
+static bool record_advance(struct record_reader *record, struct record_run *run)
 {
   enum record_step step = record_cursor_next(&run->cursor, &record->stacks);
   record->damaged_blocks += step == RECORD_STEP_DAMAGED && !run->is_cut;
@@ -116,7 +116,7 @@ static bool record_advance(struct record *record, struct record_run *run)
 /* ---- Blocks in order of time ----------------------------------------------------------------------------------- */
 
 /* Begins to read the next block. False: out of memory. */
-static bool record_begin_run(struct record *record)
+static bool record_begin_run(struct record_reader *record)
 {
   const struct record_index *index = &record->blocks[record->next_block];
   if (!array_grow(&record->runs, record->n_runs, &record->run_capacity, sizeof(struct record_run *))) return false;
@@ -161,7 +161,7 @@ static int record_compare_time(const void *one, const void *other)
 }
 
 /* Drops the copies of blocks that are there twice. */
-static void record_drop_copies(struct record *record)
+static void record_drop_copies(struct record_reader *record)
 {
   size_t kept = 0;
   qsort(record->blocks, record->n_blocks, sizeof *record->blocks, record_compare_sequence);
@@ -173,7 +173,7 @@ static void record_drop_copies(struct record *record)
 }
 
 /* Finds the blocks of the file, and two moments far apart, for the rate of the clock. False: out of memory. */
-static bool record_find_blocks(struct record *record, uint64_t file_bytes)
+static bool record_find_blocks(struct record_reader *record, uint64_t file_bytes)
 {
   const struct record_head *head = &record->head;
   uint64_t last_ticks = head->end_ticks, last_nanoseconds = head->end_nanoseconds;
@@ -219,7 +219,7 @@ static bool record_is_of_address(const struct record_event *event)
 
 /* Whether the event cannot follow the events so far: an allocation at an address that is allocated, or a free of an address
  * that is not. */
-static bool record_is_out_of_order(const struct record *record, const struct record_event *event)
+static bool record_is_out_of_order(const struct record_reader *record, const struct record_event *event)
 {
   if (!record_is_of_address(event)) return false;
   bool is_live = key_map_get(&record->live, event->ptr);
@@ -227,7 +227,8 @@ static bool record_is_out_of_order(const struct record *record, const struct rec
 }
 
 /* Whether the run has, soon after `event`, the event of the address that should come before it. */
-static bool record_has_partner(struct record *record, const struct record_run *run, const struct record_event *event)
+static bool record_has_partner(struct record_reader *record, const struct record_run *run,
+                               const struct record_event *event)
 {
   uint64_t most = (uint64_t)(RECORD_DISORDER_NS / record->nanoseconds_per_tick);
   struct record_cursor look = run->cursor;
@@ -242,7 +243,7 @@ static bool record_has_partner(struct record *record, const struct record_run *r
 }
 
 /* The run whose event comes next. */
-static struct record_run *record_choose(struct record *record)
+static struct record_run *record_choose(struct record_reader *record)
 {
   struct record_run *first = record->runs[0];
   if (record->urgent) return record->urgent;
@@ -256,7 +257,7 @@ static struct record_run *record_choose(struct record *record)
   return first;
 }
 
-static bool record_note(struct record *record, const struct record_event *event)
+static bool record_note(struct record_reader *record, const struct record_event *event)
 {
   if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
   if (record->looks < RECORD_MOST_LOOKS) record->looks += RECORD_LOOKS_PER_EVENT;
@@ -268,7 +269,7 @@ static bool record_note(struct record *record, const struct record_event *event)
 
 /* Since 1970. Numbers that no clock gives are wrong, whatever they become; a converted record counts nanoseconds, which a
  * double would not hold exactly. */
-static int64_t record_time(const struct record *record, uint64_t ticks)
+static int64_t record_time(const struct record_reader *record, uint64_t ticks)
 {
   const struct record_head *head = &record->head;
   int64_t since = (int64_t)(ticks - head->ticks);
@@ -279,7 +280,7 @@ static int64_t record_time(const struct record *record, uint64_t ticks)
   return (int64_t)((uint64_t)head->wall_offset + head->nanoseconds + (uint64_t)since);
 }
 
-static struct trace_row record_row_of(const struct record *record, const struct record_run *run)
+static struct trace_row record_row_of(const struct record_reader *record, const struct record_run *run)
 {
   static const enum trace_action actions[] = {[RECORD_ALLOCATE] = TRACE_ALLOCATE,
                                               [RECORD_ALLOCATE_FAILURE] = TRACE_ALLOCATE_FAILURE,
@@ -297,7 +298,7 @@ static struct trace_row record_row_of(const struct record *record, const struct 
 }
 
 /* Reads the blocks that begin before the first event. False: out of memory. */
-static bool record_begin_runs(struct record *record)
+static bool record_begin_runs(struct record_reader *record)
 {
   while (record->next_block < record->n_blocks) {
     if (record->n_runs && record->blocks[record->next_block].ticks >= record->runs[0]->cursor.event.ticks) break;
@@ -308,7 +309,7 @@ static bool record_begin_runs(struct record *record)
 
 static enum trace_line record_next(void *reader, struct trace_row *row_out, char *message, size_t message_bytes)
 {
-  struct record *record = reader;
+  struct record_reader *record = reader;
   bool good = record_begin_runs(record);
   if (good && !record->n_runs) return TRACE_LINE_END;
   struct record_run *run = good ? record_choose(record) : NULL;
@@ -337,7 +338,7 @@ static const char *record_refusal(const struct record_head *head, size_t bytes)
 
 static void record_close(void *reader)
 {
-  struct record *record = reader;
+  struct record_reader *record = reader;
   for (size_t i = 0; i < record->n_runs; i++) free(record->runs[i]);
   free(record->runs);
   record_stacks_clear(&record->stacks);
@@ -350,7 +351,7 @@ static void *record_open(struct trace_lines *lines, char *message, size_t messag
 {
   struct stat status;
   int descriptor = trace_lines_descriptor(lines);
-  struct record *record = calloc(1, sizeof *record);
+  struct record_reader *record = calloc(1, sizeof *record);
   if (!record || descriptor < 0 || fstat(descriptor, &status)) {
     snprintf(message, message_bytes, "%s", record ? strerror(errno) : "out of memory");
     free(record);
@@ -369,14 +370,14 @@ static void *record_open(struct trace_lines *lines, char *message, size_t messag
 
 static void record_progress(const void *reader, uint64_t *done_out, uint64_t *total_out)
 {
-  const struct record *record = reader;
+  const struct record_reader *record = reader;
   *done_out = (uint64_t)record->next_block * RECORD_BLOCK_BYTES;
   *total_out = (uint64_t)record->n_blocks * RECORD_BLOCK_BYTES;
 }
 
 static void record_remark(const void *reader, char *text, size_t text_bytes)
 {
-  const struct record *record = reader;
+  const struct record_reader *record = reader;
   int used = 0;
   *text = '\0';
   if (record->damaged_blocks)
@@ -393,7 +394,7 @@ static void record_remark(const void *reader, char *text, size_t text_bytes)
 
 static const char *record_stack(const void *reader, uint32_t number)
 {
-  const struct record *record = reader;
+  const struct record_reader *record = reader;
   return number < record->stacks.n ? record->stacks.items[number] : NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* saved.c: see saved.h. Memory of hipHostMalloc would be simpler: a driver writes and pins it page by page in one thread,
- * 2 GiB a second on an H200's host, where a copy moves 50. Huge pages that several threads commit, each a piece of its
- * own, and that are pinned afterwards, keep up with the copies. */
-#include "saved.h"
+/* swapped_out.c: see swapped_out.h. Memory of hipHostMalloc would be simpler: a driver writes and pins it page by page
+ * in one thread, 2 GiB a second on an H200's host, where a copy moves 50. Huge pages that several threads commit, each
+ * a piece of its own, and that are pinned afterwards, keep up with the copies. */
+#include "swapped_out.h"
 #include "../../core/base/host_memory.h"
 #include "../../core/base/thread.h"
 #include "allocate.h"
@@ -15,16 +15,16 @@ enum { MOST_THREADS = 16 };
 
 static const uint64_t PIECE_BYTES = 64ull << 20, PAGE_BYTES = 4096;
 
-static uint64_t saved_piece_bytes(const struct saved *saved, uint64_t piece)
+static uint64_t swapped_out_piece_bytes(const struct swapped_out *swapped_out, uint64_t piece)
 {
-  uint64_t left = saved->bytes - piece * PIECE_BYTES;
+  uint64_t left = swapped_out->bytes - piece * PIECE_BYTES;
   return left < PIECE_BYTES ? left : PIECE_BYTES;
 }
 
 /* ---- What is saved ---- */
 
 /* Finds the ranges of the allocated blocks, writes them unless `ranges` is NULL, and returns how many there are. */
-static uint64_t saved_find_ranges(const struct blocks *blocks, struct saved_range *ranges)
+static uint64_t swapped_out_find_ranges(const struct blocks *blocks, struct swapped_out_range *ranges)
 {
   uint64_t n = 0, end = 0;
   for (uint32_t first = 1; first < blocks->count; first++) {
@@ -45,57 +45,59 @@ static uint64_t saved_find_ranges(const struct blocks *blocks, struct saved_rang
   return n;
 }
 
-static enum hipmm_status saved_plan(struct pool *pool)
+static enum hipmm_status swapped_out_plan(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
-  struct saved *saved = &pool->saved;
-  saved->n_ranges = saved_find_ranges(&pool->heap.blocks, NULL);
-  if (!saved->n_ranges) return HIPMM_OK;
-  saved->ranges = services->host_allocate(services, saved->n_ranges * sizeof *saved->ranges);
-  if (saved->ranges) saved_find_ranges(&pool->heap.blocks, saved->ranges);
-  for (uint64_t i = 0; saved->ranges && i < saved->n_ranges; i++) {
-    saved->ranges[i].offset = saved->bytes;
-    saved->bytes += saved->ranges[i].bytes;
+  struct swapped_out *swapped_out = &pool->swapped_out;
+  swapped_out->n_ranges = swapped_out_find_ranges(&pool->heap.blocks, NULL);
+  if (!swapped_out->n_ranges) return HIPMM_OK;
+  swapped_out->ranges = services->host_allocate(services, swapped_out->n_ranges * sizeof *swapped_out->ranges);
+  if (swapped_out->ranges) swapped_out_find_ranges(&pool->heap.blocks, swapped_out->ranges);
+  for (uint64_t i = 0; swapped_out->ranges && i < swapped_out->n_ranges; i++) {
+    swapped_out->ranges[i].offset = swapped_out->bytes;
+    swapped_out->bytes += swapped_out->ranges[i].bytes;
   }
-  saved->n_pieces = (saved->bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-  if (saved->ranges) saved->is_pinned = services->host_allocate(services, saved->n_pieces * sizeof *saved->is_pinned);
-  if (saved->is_pinned) return HIPMM_OK;
+  swapped_out->n_pieces = (swapped_out->bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+  if (swapped_out->ranges)
+    swapped_out->is_pinned = services->host_allocate(services, swapped_out->n_pieces * sizeof *swapped_out->is_pinned);
+  if (swapped_out->is_pinned) return HIPMM_OK;
   return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's records", 0, 0, 0);
 }
 
 /* Addresses without memory. A fork would copy what is pinned, and the child has no use for it. */
-static enum hipmm_status saved_reserve(struct pool *pool)
+static enum hipmm_status swapped_out_reserve(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
-  struct saved *saved = &pool->saved;
+  struct swapped_out *swapped_out = &pool->swapped_out;
   uint64_t available = host_memory_available("");
   available -= available / 16; /* stays for the rest of the machine */
-  if (saved->bytes > available)
+  if (swapped_out->bytes > available)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "the host has {0:bytes} left for it", available, 0, 0);
-  void *ptr = mmap(NULL, saved->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *ptr =
+      mmap(NULL, swapped_out->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (ptr == MAP_FAILED)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "the host has no addresses left for it", 0, 0, 0);
-  madvise(ptr, saved->bytes, MADV_HUGEPAGE);
-  madvise(ptr, saved->bytes, MADV_DONTFORK);
-  saved->content = ptr;
+  madvise(ptr, swapped_out->bytes, MADV_HUGEPAGE);
+  madvise(ptr, swapped_out->bytes, MADV_DONTFORK);
+  swapped_out->content = ptr;
   return HIPMM_OK;
 }
 
 /* No later call could try again, so a call that fails is repeated once. What stays pinned is not unmapped. */
-void saved_close(struct pool *pool)
+void swapped_out_close(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
-  struct saved *saved = &pool->saved;
-  for (uint64_t i = 0; saved->content && i < saved->n_pieces; i++) {
-    char *piece = saved->content + i * PIECE_BYTES;
-    if (saved->is_pinned[i] && services->hip->HostUnregister(piece) && services->hip->HostUnregister(piece))
+  struct swapped_out *swapped_out = &pool->swapped_out;
+  for (uint64_t i = 0; swapped_out->content && i < swapped_out->n_pieces; i++) {
+    char *piece = swapped_out->content + i * PIECE_BYTES;
+    if (swapped_out->is_pinned[i] && services->hip->HostUnregister(piece) && services->hip->HostUnregister(piece))
       services->hip->GetLastError();
     else
-      munmap(piece, saved_piece_bytes(saved, i));
+      munmap(piece, swapped_out_piece_bytes(swapped_out, i));
   }
-  services->host_free(services, saved->is_pinned, saved->n_pieces * sizeof *saved->is_pinned);
-  services->host_free(services, saved->ranges, saved->n_ranges * sizeof *saved->ranges);
-  *saved = (struct saved){0};
+  services->host_free(services, swapped_out->is_pinned, swapped_out->n_pieces * sizeof *swapped_out->is_pinned);
+  services->host_free(services, swapped_out->ranges, swapped_out->n_ranges * sizeof *swapped_out->ranges);
+  *swapped_out = (struct swapped_out){0};
 }
 
 /* ---- Copies ---- */
@@ -125,13 +127,13 @@ static bool copying_check(struct copying *copying, const char *call, int code, u
 /* What is written first is committed by several threads at a time; pinning would commit it in one thread after the other. */
 static bool copying_pin(struct copying *copying, uint64_t piece)
 {
-  struct saved *saved = &copying->pool->saved;
-  char *content = saved->content + piece * PIECE_BYTES;
-  uint64_t bytes = saved_piece_bytes(saved, piece);
-  if (saved->is_pinned[piece]) return true;
+  struct swapped_out *swapped_out = &copying->pool->swapped_out;
+  char *content = swapped_out->content + piece * PIECE_BYTES;
+  uint64_t bytes = swapped_out_piece_bytes(swapped_out, piece);
+  if (swapped_out->is_pinned[piece]) return true;
   for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) ((volatile char *)content)[i] = 0;
   int code = copying->pool->services->hip->HostRegister(content, bytes, HIPMM_HIP_HOST_REGISTER_PORTABLE);
-  saved->is_pinned[piece] = !code;
+  swapped_out->is_pinned[piece] = !code;
   return copying_check(copying, "hipHostRegister", code, bytes);
 }
 
@@ -146,23 +148,23 @@ static bool copying_run_range(struct copying *copying, uint64_t start, uint64_t 
   for (uint32_t chunk; good && (chunk = chunks_next(chunks, &at, end, &begin));) {
     uint64_t from = begin > start ? begin : start, stop = at < end ? at : end;
     if (chunk_of(chunks, chunk)->is_exported) continue;
-    void *device = (void *)(uintptr_t)from, *saved = host + (from - start);
-    good =
-        copying_check(copying, "hipMemcpyAsync",
-                      hip->MemcpyAsync(copying->is_restoring ? device : saved, copying->is_restoring ? saved : device,
-                                       stop - from, HIPMM_HIP_MEMCPY_DEFAULT, stream),
-                      0);
+    void *device = (void *)(uintptr_t)from, *swapped_out = host + (from - start);
+    good = copying_check(copying, "hipMemcpyAsync",
+                         hip->MemcpyAsync(copying->is_restoring ? device : swapped_out,
+                                          copying->is_restoring ? swapped_out : device, stop - from,
+                                          HIPMM_HIP_MEMCPY_DEFAULT, stream),
+                         0);
   }
   return good;
 }
 
 /* The first range whose content ends after `offset`. */
-static uint64_t saved_find_range(const struct saved *saved, uint64_t offset)
+static uint64_t swapped_out_find_range(const struct swapped_out *swapped_out, uint64_t offset)
 {
-  uint64_t low = 0, high = saved->n_ranges;
+  uint64_t low = 0, high = swapped_out->n_ranges;
   while (low < high) {
     uint64_t middle = (low + high) / 2;
-    if (saved->ranges[middle].offset + saved->ranges[middle].bytes > offset)
+    if (swapped_out->ranges[middle].offset + swapped_out->ranges[middle].bytes > offset)
       high = middle;
     else
       low = middle + 1;
@@ -172,14 +174,16 @@ static uint64_t saved_find_range(const struct saved *saved, uint64_t offset)
 
 static bool copying_run_piece(struct copying *copying, uint64_t piece, hipmm_stream_t stream)
 {
-  const struct saved *saved = &copying->pool->saved;
-  uint64_t begin = piece * PIECE_BYTES, end = begin + saved_piece_bytes(saved, piece);
+  const struct swapped_out *swapped_out = &copying->pool->swapped_out;
+  uint64_t begin = piece * PIECE_BYTES, end = begin + swapped_out_piece_bytes(swapped_out, piece);
   bool good = copying_pin(copying, piece);
-  for (uint64_t i = saved_find_range(saved, begin); good && i < saved->n_ranges && saved->ranges[i].offset < end; i++) {
-    const struct saved_range *range = &saved->ranges[i];
+  for (uint64_t i = swapped_out_find_range(swapped_out, begin);
+       good && i < swapped_out->n_ranges && swapped_out->ranges[i].offset < end; i++) {
+    const struct swapped_out_range *range = &swapped_out->ranges[i];
     uint64_t from = range->offset > begin ? range->offset : begin, to = range->offset + range->bytes;
     if (to > end) to = end;
-    good = copying_run_range(copying, range->start + (from - range->offset), to - from, saved->content + from, stream);
+    good = copying_run_range(copying, range->start + (from - range->offset), to - from, swapped_out->content + from,
+                             stream);
   }
   return good;
 }
@@ -196,7 +200,7 @@ static void *copying_run(void *arg)
                     services->hip->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0)) {
     uint64_t piece;
     while (!atomic_load(&copying->has_failed) &&
-           (piece = atomic_fetch_add(&copying->next_piece, 1)) < copying->pool->saved.n_pieces)
+           (piece = atomic_fetch_add(&copying->next_piece, 1)) < copying->pool->swapped_out.n_pieces)
       copying_run_piece(copying, piece, stream);
     code = services->hip->StreamSynchronize(stream);
     if (code) services->hip->StreamSynchronize(stream); /* copies may go on */
@@ -208,14 +212,14 @@ static void *copying_run(void *arg)
 }
 
 /* By the calling thread and as many more as can be had. */
-static enum hipmm_status saved_copy(struct pool *pool, bool is_restoring)
+static enum hipmm_status swapped_out_copy(struct pool *pool, bool is_restoring)
 {
   const struct hipmm_services *services = pool->services;
   struct copying copying = {.pool = pool, .is_restoring = is_restoring};
   pthread_t threads[MOST_THREADS];
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  uint64_t n = 0, most = pool->saved.n_pieces;
-  if (!pool->saved.n_pieces) return HIPMM_OK;
+  uint64_t n = 0, most = pool->swapped_out.n_pieces;
+  if (!pool->swapped_out.n_pieces) return HIPMM_OK;
   if (processors > 0 && most > (uint64_t)processors) most = (uint64_t)processors;
   if (most > MOST_THREADS) most = MOST_THREADS;
   while (n + 1 < most && !thread_start(&threads[n], NULL, copying_run, &copying)) n++;
@@ -227,25 +231,25 @@ static enum hipmm_status saved_copy(struct pool *pool, bool is_restoring)
 
 /* ---- For suspend.c ---- */
 
-enum hipmm_status saved_open(struct pool *pool)
+enum hipmm_status swapped_out_open(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
-  enum hipmm_status status = saved_plan(pool);
-  if (!status && pool->saved.bytes && (!services->hip->HostRegister || !services->hip->HostUnregister))
+  enum hipmm_status status = swapped_out_plan(pool);
+  if (!status && pool->swapped_out.bytes && (!services->hip->HostRegister || !services->hip->HostUnregister))
     status = services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
                             "this runtime does not export hipHostRegister; discard the content");
-  if (!status && pool->saved.bytes) status = saved_reserve(pool);
-  if (!status) status = saved_copy(pool, false);
+  if (!status && pool->swapped_out.bytes) status = swapped_out_reserve(pool);
+  if (!status) status = swapped_out_copy(pool, false);
   if (hipmm_is_out_of_memory(status))
     services->explain(services, status,
                       "stays in use: there is too little host memory to save {0:bytes}; free host memory, or "
                       "discard the content",
-                      pool->saved.bytes, 0, 0, 0);
-  if (status) saved_close(pool);
+                      pool->swapped_out.bytes, 0, 0, 0);
+  if (status) swapped_out_close(pool);
   return status;
 }
 
-enum hipmm_status saved_restore(struct pool *pool)
+enum hipmm_status swapped_out_restore(struct pool *pool)
 {
-  return saved_copy(pool, true);
+  return swapped_out_copy(pool, true);
 }
