@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, tools and python/src,
-# and the patches of tests/mutation apply.
+# and the patches of tests/lab/mutation apply.
 # Run by .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
 set -eu
 cd "$(dirname "$0")/.."
@@ -35,8 +35,8 @@ cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability -
   --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins tools python/src \
   >>"$work/found" 2>&1 || echo "cppcheck ended with $?" >>"$work/found"
 
-# The defects that tests/mutation/defects.py puts back still apply.
-for defect in tests/mutation/defects/*.patch; do
+# The defects that tests/lab/mutation/defects.py puts back still apply.
+for defect in tests/lab/mutation/defects/*.patch; do
   git apply --check "$defect" >>"$work/found" 2>&1 || true
 done
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hipmm.torch, hipmm.cupy and hipmm.numba, with frameworks that stand in for the real ones; tests/gpu has those."""
+"""hipmm.torch, hipmm.cupy and hipmm.numba, with frameworks that stand in for the real ones; tests/lab/gpu has those."""
 
 import ctypes
 import sys

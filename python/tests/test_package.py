@@ -190,7 +190,7 @@ def test_a_free_threaded_python_is_refused(run):
 
 def test_the_programs_for_a_gpu_are_python():
     top = pathlib.Path(__file__).resolve().parents[2]
-    files = [*top.glob("tests/gpu/*.py"), *top.glob("tests/bench/*.py")]
+    files = [*top.glob("tests/lab/gpu/*.py"), *top.glob("tests/lab/bench/*.py")]
     assert len(files) > 10
     for file in files:
         compile(file.read_text(), file, "exec")

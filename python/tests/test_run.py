@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`hipmm run` and `python -m hipmm` with Python programs: the hook that serves PyTorch, CuPy and Numba, which stand-ins
-replace (fakes.py); tests/gpu has the real ones."""
+replace (fakes.py); tests/lab/gpu has the real ones."""
 
 import json
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # hipmm/rmm.hpp against the real RMM: rmm_resources.cpp is compiled, and, where RMM's library is found, run on the software
-# device; tests/gpu/rmm_containers.cpp and rmm_readme.cpp are built where RMM is of 26.x, for a machine with a GPU (KEEP=FOLDER
+# device; tests/lab/gpu/rmm_containers.cpp and rmm_readme.cpp are built where RMM is of 26.x, for a machine with a GPU (KEEP=FOLDER
 # copies them there with their libraries). What needs no GPU of the examples in RMM's README runs here.
 #
 # RMM_INCLUDE names the folder that has rmm/; `pip` installs librmm-cu13 from PyPI into a temporary folder, where pip and
@@ -60,8 +60,8 @@ if [ -e "$packages/librmm/lib64/librmm.so" ]; then
     { HIPMM_RUNTIME=software "$work/resources" || failed=1; }
   # RMM's containers need C++20 since 26.10, which deprecates names that its README has.
   for program in rmm_readme rmm_containers; do
-    build gpu/$program.cpp "$work/$program" -std=c++20 -Wno-deprecated-declarations $libraries \
-      "$where"':$ORIGIN:$ORIGIN/../../lib' || continue
+    build lab/gpu/$program.cpp "$work/$program" -std=c++20 -Wno-deprecated-declarations $libraries \
+      "$where"':$ORIGIN:$ORIGIN/../../../lib' || continue
     [ -z "${KEEP-}" ] || { mkdir -p "$KEEP" && cp "$work/$program" "$KEEP"; } || failed=1
   done
   [ -z "${KEEP-}" ] || cp "$packages"/librmm/lib64/librmm.so "$packages"/rapids_logger/lib64/librapids_logger.so "$KEEP" ||

@@ -44,7 +44,7 @@ loader += -Wl,-rpath,$(BUILD)/.libs:$(PACKAGES)/rapids_logger/lib64
 else
 compile_cu := $(CUDA)/bin/nvcc -Iover $(subst -fPIC,-Xcompiler -fPIC,$(flags)) -arch=$(or $(CUDA_ARCH),sm_90) -MMD -c
 cudart := $(CUDA)/lib64/libcudart.so
-loader += -Wl,-rpath,'$$ORIGIN/../../../lib:$$ORIGIN/../../../../lib'
+loader += -Wl,-rpath,'$$ORIGIN/../../../../lib:$$ORIGIN/../../../../../lib'
 endif
 
 all: $(addprefix $(DEVICE)/,$(programs))

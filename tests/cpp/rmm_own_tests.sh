@@ -5,7 +5,7 @@
 # with rmm_over_hipmm.hpp in the place of its sources and sub-allocators of memory.
 #
 #   sh tests/cpp/rmm_own_tests.sh FOLDER [TEST...]                 on the software device
-#   KEEP=BUNDLE/tests/gpu/rmm_own sh tests/cpp/rmm_own_tests.sh FOLDER   builds for a GPU, with CUDA's runtime and nvcc
+#   KEEP=BUNDLE/tests/lab/gpu/rmm_own sh tests/cpp/rmm_own_tests.sh FOLDER   builds for a GPU, with CUDA's runtime and nvcc
 #
 # TEST: the path of a file without its ending, such as device_uvector_tests or mr/mr_ref_pool_tests. Needs GoogleTest's
 # libraries (libgtest-dev, libgmock-dev) and CUDA's headers. The headers of CCCL, and what RMM's own build makes, come from
@@ -55,4 +55,4 @@ fi
 HIPMM_RUNTIME=$build/plugins/runtimes/software/.libs/software.so
 HIPMM_PLUGIN_PATH=$build/plugins
 export HIPMM_RUNTIME HIPMM_PLUGIN_PATH
-exec python3 -B "$top/tests/gpu/rmm_own.py" "$work/software/bin"
+exec python3 -B "$top/tests/lab/gpu/rmm_own.py" "$work/software/bin"

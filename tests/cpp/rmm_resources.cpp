@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // hipmm/rmm.hpp with the RMM that the compiler finds, on the software device: allocation, RMM's exceptions, equality, and
-// RMM's table of devices. RMM's containers need a GPU: see tests/gpu/rmm_containers.cpp.
+// RMM's table of devices. RMM's containers need a GPU: see tests/lab/gpu/rmm_containers.cpp.
 #include "test.hpp"
 
 #include <hipmm/hipmm.hpp>

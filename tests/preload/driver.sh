@@ -129,13 +129,13 @@ silent
 
 # The program that prove.py runs on a GPU.
 # shellcheck disable=SC2086 # several words
-if ${CC:-cc} ${SANITIZER_FLAGS-} -std=gnu11 -O2 -pthread -D_GNU_SOURCE -o proof "$top_srcdir/tests/gpu/driver.c" -ldl; then
+if ${CC:-cc} ${SANITIZER_FLAGS-} -std=gnu11 -O2 -pthread -D_GNU_SOURCE -o proof "$top_srcdir/tests/lab/gpu/driver.c" -ldl; then
   for way in asked dlsym; do
-    ./proof $way >plain 2>"$work/err" || fail "tests/gpu/driver.c by itself: $(cat "$work/err")"
+    ./proof $way >plain 2>"$work/err" || fail "tests/lab/gpu/driver.c by itself: $(cat "$work/err")"
     "$hipmm" run --strict --config pool.json --report=report -- ./proof $way >served 2>"$work/err" ||
-      fail "tests/gpu/driver.c under hipmm run: $(cat "$work/err")"
-    cmp -s plain served || fail "tests/gpu/driver.c says $(cat served) and not $(cat plain)"
-    grep -q '^  cuMemAlloc_v2 *210 *8 *1$' report || fail "tests/gpu/driver.c: $(cat report)"
+      fail "tests/lab/gpu/driver.c under hipmm run: $(cat "$work/err")"
+    cmp -s plain served || fail "tests/lab/gpu/driver.c says $(cat served) and not $(cat plain)"
+    grep -q '^  cuMemAlloc_v2 *210 *8 *1$' report || fail "tests/lab/gpu/driver.c: $(cat report)"
   done
 fi
 

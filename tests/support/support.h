@@ -32,7 +32,7 @@ int64_t resource_value(struct hipmm_resource *resource, const char *name);
 /* ---- The runtime ---- */
 
 /* Whether tests run on the software device as they set it up: HIPMM_RUNTIME names nothing else, and HIPMM_SOFTWARE does
- * not close its memory to them, as that of a GPU is. `make check` unsets it; the proof on a GPU (tests/gpu) sets it. */
+ * not close its memory to them, as that of a GPU is. `make check` unsets it; the proof on a GPU (tests/lab/gpu) sets it. */
 bool on_software(void);
 
 /* End the test as skipped where it is another runtime, for tests of what only the software device can, and of its size;

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* host_malloc.c: the yardstick of doc/performance.md: the workloads `pair` and `random` of `hipmm bench`, played with
+ * the same draws through the process's own malloc and free, whichever is preloaded. figures.sh runs it in turns with
+ * `hipmm bench`. The memory is never touched, as hipmm never touches a device's.
+ *
+ *     host_malloc pair|random [THREADS [LIVE [MAX_BYTES [SECONDS]]]]
+ *
+ * Prints one JSON line; ns_per_op is what one thread sees, where an allocation and a free count one each. */
+#include "../../../tools/command/bench/draw.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_THREADS = 256 };
+
+struct walker {
+  const struct bench_plan *plan;
+  pthread_barrier_t *barrier;
+  size_t index;
+  struct bench_step *steps;
+  size_t at, live;
+  void **blocks;
+  uint64_t ops;
+  int64_t spent_ns;
+};
+
+static int64_t now_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Keeps the compiler from removing a malloc whose block is never used. */
+static void *take(size_t bytes)
+{
+  void *ptr = malloc(bytes);
+  __asm__ volatile("" : "+r"(ptr) : : "memory");
+  return ptr;
+}
+
+static void pair_batch(struct walker *walker)
+{
+  for (int i = 0; i < BENCH_BATCH; i++) free(take(walker->plan->size_bytes));
+  walker->ops += 2 * BENCH_BATCH;
+}
+
+static void random_batch(struct walker *walker)
+{
+  for (int i = 0; i < BENCH_BATCH; i++) {
+    const struct bench_step *step = &walker->steps[walker->at++ % BENCH_STEPS];
+    if (walker->live == 0 || (walker->live < walker->plan->live && step->allocate)) {
+      walker->blocks[walker->live++] = take(step->bytes);
+    } else {
+      size_t pick = (size_t)(((uint64_t)step->pick * walker->live) >> 32);
+      void *ptr = walker->blocks[pick];
+      walker->blocks[pick] = walker->blocks[--walker->live];
+      free(ptr);
+    }
+  }
+  walker->ops += BENCH_BATCH;
+}
+
+/* Half of the blocks are live from the start. */
+static void random_begin(struct walker *walker)
+{
+  bench_draw(walker->plan, walker->index, walker->steps);
+  while (walker->live < walker->plan->live / 2)
+    walker->blocks[walker->live++] = take(walker->steps[walker->at++ % BENCH_STEPS].bytes);
+}
+
+static void *walk(void *closure)
+{
+  struct walker *walker = closure;
+  void (*batch)(struct walker *) = walker->plan->workload == BENCH_PAIR ? pair_batch : random_batch;
+  if (walker->plan->workload == BENCH_RANDOM) random_begin(walker);
+  for (int i = 0; i < BENCH_WARM_BATCHES; i++) batch(walker);
+  walker->ops = 0;
+  pthread_barrier_wait(walker->barrier);
+  int64_t began_ns = now_ns(), end_ns;
+  do {
+    int64_t start_ns = now_ns();
+    batch(walker);
+    end_ns = now_ns();
+    walker->spent_ns += end_ns - start_ns;
+  } while (end_ns - began_ns < walker->plan->run_ns);
+  pthread_barrier_wait(walker->barrier);
+  while (walker->live > 0) free(walker->blocks[--walker->live]);
+  return NULL;
+}
+
+/* The process ends, so threads already started need no end of their own. */
+static int run(const struct bench_plan *plan)
+{
+  static struct walker walkers[MOST_THREADS];
+  static pthread_t threads[MOST_THREADS];
+  pthread_barrier_t barrier;
+  uint64_t ops = 0;
+  double spent_ns = 0;
+  pthread_barrier_init(&barrier, NULL, (unsigned)plan->threads);
+  for (size_t i = 0; i < plan->threads; i++) {
+    struct walker *walker = &walkers[i];
+    *walker = (struct walker){.plan = plan, .barrier = &barrier, .index = i};
+    walker->steps = calloc(BENCH_STEPS, sizeof *walker->steps);
+    walker->blocks = calloc(plan->live, sizeof *walker->blocks);
+    if (!walker->steps || !walker->blocks || pthread_create(&threads[i], NULL, walk, walker) != 0) {
+      fprintf(stderr, "host_malloc: no memory or no thread left\n");
+      return EXIT_FAILURE;
+    }
+  }
+  for (size_t i = 0; i < plan->threads; i++) {
+    pthread_join(threads[i], NULL);
+    ops += walkers[i].ops;
+    spent_ns += (double)walkers[i].spent_ns;
+    free(walkers[i].steps);
+    free(walkers[i].blocks);
+  }
+  pthread_barrier_destroy(&barrier);
+  printf("{\"ops\": %llu, \"ns_per_op\": %.2f}\n", (unsigned long long)ops, spent_ns / (double)ops);
+  return EXIT_SUCCESS;
+}
+
+static double number(int argc, char **argv, int index, double otherwise)
+{
+  return index < argc ? strtod(argv[index], NULL) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+  bool is_pair = argc > 1 && strcmp(argv[1], "pair") == 0;
+  struct bench_plan plan = {.workload = is_pair ? BENCH_PAIR : BENCH_RANDOM, .size_bytes = 4096, .min_size_bytes = 256};
+  plan.threads = (size_t)number(argc, argv, 2, 1);
+  plan.live = (size_t)number(argc, argv, 3, 1000);
+  plan.max_size_bytes = (uint64_t)number(argc, argv, 4, 64 << 20);
+  plan.run_ns = (int64_t)(number(argc, argv, 5, 1) * 1e9);
+  plan.streams = 1;
+  bool is_random = argc > 1 && strcmp(argv[1], "random") == 0;
+  if (argc > 6 || (!is_pair && !is_random) || plan.threads < 1 || plan.threads > MOST_THREADS || plan.live < 2 ||
+      plan.max_size_bytes < plan.min_size_bytes) {
+    fprintf(stderr, "usage: host_malloc pair|random [THREADS [LIVE [MAX_BYTES [SECONDS]]]]\n");
+    return 2;
+  }
+  return run(&plan);
+}

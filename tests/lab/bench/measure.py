@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""What figures.py and growth.py share: they run the programs of a build and write into doc/. Standard library only."""
+
+import json
+import lzma
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENT = ROOT / "doc" / "performance.md"
+CORES = len(os.sched_getaffinity(0))
+RUNTIME = os.environ.get("HIPMM_RUNTIME", "software")
+MIMALLOC_PLACES = ["libmimalloc.so.2", "libmimalloc.so.2.0", "libmimalloc.so"]
+
+median = statistics.median
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def preloads(library):
+    """Whether the dynamic linker finds it; it only warns when it does not."""
+    environment = {**os.environ, "LD_PRELOAD": library}
+    return not subprocess.run(["/bin/true"], env=environment, stderr=subprocess.PIPE, check=False).stderr
+
+
+class Bench:
+    """A build tree, and a folder for the graphs and traces of this run."""
+
+    def __init__(self, build):
+        self.build = Path(build).resolve()
+        self.folder = Path(tempfile.mkdtemp(prefix="hipmm-bench."))
+        named = os.environ.get("MIMALLOC")
+        self.mimalloc = next(filter(preloads, [named] if named else MIMALLOC_PLACES), None)
+        self.host_name = "mimalloc" if self.mimalloc else "glibc"
+        # The logs are of a card that has more than the software device has by itself.
+        self.environment = {"HIPMM_SOFTWARE": "memory=64GiB", **os.environ, "HIPMM_RUNTIME": RUNTIME}
+        self.environment["HIPMM_PLUGIN_PATH"] = f"{self.build}/plugins:{self.build}/tests/lab/bench/.libs"
+        self.default = self.graph("pool", "device")
+
+    def close(self):
+        shutil.rmtree(self.folder)
+
+    def graph(self, *stack):
+        """The file of a straight stack, under the name of what stands in it."""
+        name = "-".join(part if isinstance(part, str) else "-".join(map(str, part.values())) for part in stack)
+        path = self.folder / (name.replace("/", "_") + ".json")
+        path.write_text(json.dumps({"version": 1, "stack": list(stack)}))
+        return str(path)
+
+    def run(self, command, **environment):
+        words = [str(word) for word in command]
+        environment = {**self.environment, **environment}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"{' '.join(words)}: {done.stderr or done.stdout}")
+        return json.loads(done.stdout)
+
+    def bench(self, workload, *options, config=None, **environment):
+        command = [self.build / "hipmm", "bench", "--json", "--workload", workload, *options]
+        return self.run(command + ["--config", config or self.default], **environment)
+
+    def compare(self, workload, configs, *options):
+        command = [self.build / "hipmm", "bench", "--json", "--workload", workload, *options, "--compare", *configs]
+        return self.run(command)["configurations"]
+
+    def replay(self, trace, passes, config=None):
+        command = [self.build / "hipmm", "replay", "--json", "--repeat", passes]
+        return self.run(command + ["--config", config or self.default, trace])
+
+    def host(self, workload, threads=1, live=1000, max_bytes=64 << 20, seconds=0.3):
+        """ns of an operation of the process's malloc."""
+        preload = {"LD_PRELOAD": self.mimalloc} if self.mimalloc else {}
+        command = [self.build / "tests/lab/bench/host_malloc", workload, threads, live, max_bytes, seconds]
+        return self.run(command, **preload)["ns_per_op"]
+
+    def metadata(self, threads, streams, live, max_bytes, *options, **environment):
+        command = [self.build / "tests/lab/bench/metadata", self.default, threads, streams, live, max_bytes]
+        return self.run(command + list(options), **environment)
+
+    def trace(self, path):
+        """The trace as a file that can be read often."""
+        path = Path(path)
+        if path.suffix != ".xz":
+            return path
+        plain = self.folder / path.stem
+        if not plain.exists():
+            with lzma.open(path) as packed, open(plain, "wb") as file:
+                shutil.copyfileobj(packed, file)
+        return plain
+
+
+# ---- The document
+
+
+def processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def measured_on(bench):
+    plural = "" if CORES == 1 else "s"
+    return (f"Measured on {time.strftime('%Y-%m-%d')}: {processor()}, {CORES} core{plural}, runtime `{RUNTIME}`, "
+            f"beside {bench.host_name}.")
+
+
+def table(head, rows):
+    """Numbers stand right: every column but the first, unless its head begins with a space."""
+    lines = ["| " + " | ".join(cell.strip() for cell in head) + " |"]
+    left = [i == 0 or cell.startswith(" ") for i, cell in enumerate(head)]
+    lines.append("|" + "|".join("---" if is_left else "--:" for is_left in left) + "|")
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def write_section(name, text):
+    """Puts the text between the marks of the section, if the document has it, and prints it."""
+    print(f"## {name}\n\n{text}\n", flush=True)
+    begin, end = f"<!-- {name}: measured -->\n", f"<!-- {name}: end -->"
+    document = DOCUMENT.read_text()
+    if begin not in document or end not in document:
+        return
+    before, rest = document.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    DOCUMENT.write_text(f"{before}{begin}\n{text}\n\n{end}{after}")

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* fuzz_log.c: allocation logs of every format: hipmm's record, RMM's CSV, and those of other tools. */
+#include "../../../tools/command/trace/rows.h"
+#include "../../../tools/command/trace/trace.h"
+#include "fuzz.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+  (void)argc, (void)argv;
+  return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+  char message[1024];
+  struct trace_row row;
+  enum trace_line state;
+  struct trace trace;
+  const char *file = fuzz_file(data, bytes);
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  uint64_t n = 0;
+  FUZZ_REQUIRE(rows || strncmp(message, file, strlen(file)) == 0);
+  while (rows && (state = trace_rows_next(rows, &row)) == TRACE_LINE) {
+    const char *stack = trace_rows_stack(rows, row.stack);
+    FUZZ_REQUIRE(row.action <= TRACE_FREE_FAILURE && (!stack || strlen(stack) < 1 << 20));
+    FUZZ_REQUIRE(++n <= 16 * bytes + 16);
+  }
+  if (rows && state == TRACE_LINE_ERROR) FUZZ_REQUIRE(strncmp(trace_rows_message(rows), file, strlen(file)) == 0);
+  if (rows) (void)trace_rows_remark(rows);
+  if (rows) trace_rows_close(rows);
+  if (trace_read(file, NULL, &trace, message, sizeof message)) {
+    FUZZ_REQUIRE(trace.allocations + trace.frees == trace.n_events);
+    trace_clear(&trace);
+  }
+  unlink(file);
+  return 0;
+}
