@@ -52,6 +52,7 @@ void use_threads(void);
 void use_devices(void);
 void use_peers(void);
 void reset(void);
+void run_short(void);
 void share(void);
 
 #endif

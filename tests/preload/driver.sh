@@ -41,6 +41,8 @@ for DRIVER_WAY in linked default opened asked asked-old; do
   options='--config pool.json'
   good releases
   silent
+  HIPMM_SOFTWARE=memory=64MiB good short
+  silent
 done
 
 # What the program asks and does besides; the runtime's own functions are never served.

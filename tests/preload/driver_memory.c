@@ -175,3 +175,24 @@ void use_locations(void)
   GOOD(driver.cuMemAllocAsync(&memory, KIB, NULL));
   GOOD(driver.cuMemFreeAsync(memory, NULL));
 }
+
+/* A device of 64 MiB, whose memory hipmm keeps after the program's free: calls that hipmm does not serve get it. */
+void run_short(void)
+{
+  const unsigned properties[8] = {1, 0, 1, 0}; /* pinned memory of device 0 */
+  CUdeviceptr memory;
+  uint64_t handle;
+  void *executable = NULL;
+  start();
+  GOOD(driver.cuMemAlloc_v2(&memory, 48 * MIB));
+  EXPECT(MEMORY, driver.cuMemCreate(&handle, 48 * MIB, properties, 0)); /* nothing is idle */
+  EXPECT(MEMORY, driver.cuGraphInstantiateWithFlags(&executable, &memory, 0));
+  CHECK(!executable);
+  GOOD(driver.cuMemFree_v2(memory));
+  GOOD(driver.cuMemCreate(&handle, 48 * MIB, properties, 0));
+  GOOD(driver.cuMemRelease(handle));
+  GOOD(driver.cuMemAlloc_v2(&memory, 48 * MIB));
+  GOOD(driver.cuMemFree_v2(memory));
+  GOOD(driver.cuGraphInstantiateWithFlags(&executable, &memory, 0));
+  CHECK(executable == &memory);
+}

@@ -47,6 +47,11 @@ typedef struct {
     (CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_bytes), \
     (address, pitch, width, height, element_bytes)) \
   X(cuMemFree_v2, cuMemFree, 3020, (CUdeviceptr address), (address)) \
+  X(cuMemCreate, cuMemCreate, 10020, (uint64_t *handle, size_t bytes, const void *properties, uint64_t flags), \
+    (handle, bytes, properties, flags)) \
+  X(cuMemRelease, cuMemRelease, 10020, (uint64_t handle), (handle)) \
+  X(cuGraphInstantiateWithFlags, cuGraphInstantiate, 12000, (void **executable, void *graph, uint64_t flags), \
+    (executable, graph, flags)) \
   X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address), \
     (base, bytes, address)) \
   X(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, int attribute, CUdeviceptr address), \

@@ -11,6 +11,7 @@ static const struct scenario scenarios[] = {
     {"ordered", scenario_ordered},
     {"streams", scenario_streams},
     {"shortage", scenario_shortage},
+    {"shortage_of_runtime", scenario_shortage_of_runtime},
     {"wrong", scenario_wrong},
     {"info", scenario_info},
     {"info_released", scenario_info_released},

@@ -26,6 +26,7 @@ void scenario_reuse(void);
 void scenario_ordered(void);
 void scenario_streams(void);
 void scenario_shortage(void);
+void scenario_shortage_of_runtime(void);
 void scenario_wrong(void);
 void scenario_info(void);
 void scenario_info_released(void);

@@ -31,6 +31,33 @@ void scenario_shortage(void)
   GOOD(hipFree(memory));
 }
 
+/* A device of 64 MiB, whose memory hipmm keeps after the program's free: calls that hipmm does not serve get it. */
+void scenario_shortage_of_runtime(void)
+{
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                     .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemGenericAllocationHandle_t handle;
+  void *memory, *fine;
+  size_t pitch;
+  GOOD(hipMalloc(&memory, 48 * MIB));
+  EXPECT(hipErrorOutOfMemory, hipMemCreate(&handle, 48 * MIB, &properties, 0)); /* nothing is idle */
+  EXPECT(hipErrorOutOfMemory, hipGetLastError());
+  GOOD(hipFree(memory));
+  GOOD(hipMemCreate(&handle, 48 * MIB, &properties, 0));
+  GOOD(hipGetLastError());
+  GOOD(hipMemRelease(handle));
+  GOOD(hipMalloc(&memory, 48 * MIB));
+  GOOD(hipFree(memory));
+  GOOD(hipMallocPitch(&memory, &pitch, 1 * MIB, 48));
+  GOOD(hipGetLastError());
+  GOOD(hipFree(memory));
+  GOOD(hipMalloc(&memory, 48 * MIB));
+  GOOD(hipFree(memory));
+  GOOD(hipExtMallocWithFlags(&fine, 48 * MIB, hipDeviceMallocFinegrained)); /* passed on, for its flag */
+  GOOD(hipGetLastError());
+  GOOD(hipFree(fine));
+}
+
 /* Run with a pool. */
 void scenario_wrong(void)
 {

@@ -90,6 +90,11 @@ reports hipMalloc 5 0 3
 reports hipMallocAsync 1 0 1
 tells '^  first failure: hipMalloc of 5 MiB: limiting: cannot allocate 5 MiB'
 
+# Out of memory in calls that hipmm does not serve.
+options='--config pool.json'
+HIPMM_SOFTWARE=memory=64MiB good shortage_of_runtime
+silent
+
 # Frees during a capture.
 echo '{ "stack": [{ "type": "pool", "maximum_size": "1MiB", "growth": "segments" }, "device"] }' >limited.json
 options='--config limited.json'

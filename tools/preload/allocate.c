@@ -11,6 +11,7 @@
 #include "init.h"
 #include "next_symbol.h"
 #include "pools.h"
+#include "shortage.h"
 #include "streams.h"
 
 #include <stdlib.h>
@@ -149,6 +150,8 @@ static int allocate_from_stack(const struct request *request)
   bool is_outermost = init_enter();
   enum outcome outcome = is_outermost ? allocate_try(request, &code) : OUTCOME_PASSED;
   if (outcome == OUTCOME_PASSED) code = allocate_pass_on(request);
+  if (outcome == OUTCOME_PASSED && is_outermost && shortage_is_relieved(request->hook, code))
+    code = allocate_pass_on(request);
   return reentry_finish(request->hook, outcome, code);
 }
 

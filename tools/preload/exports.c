@@ -12,6 +12,7 @@
 #include "next_symbol.h"
 #include "operations.h"
 #include "pools.h"
+#include "shortage.h"
 #include "streams.h"
 
 #include <dlfcn.h>
@@ -59,6 +60,16 @@ static next_function exports_next(enum hook hook)
     return ((int(*) parameters)exports_next(hook))arguments;   \
   }
 
+/* Within another hooked call, that call decides whether to be repeated. */
+#define EXPORT_DEFINE_REPEATED(api, name, parameters, arguments)                         \
+  int api##name parameters                                                               \
+  {                                                                                      \
+    EXPORT_BEGIN(api, name, parameters, arguments)                                       \
+    int(*next) parameters = (int(*) parameters)exports_next(hook);                       \
+    const int code = next arguments;                                                     \
+    return !reentry_depth() && shortage_is_relieved(hook, code) ? next arguments : code; \
+  }
+
 #define EXPORT_DECLARE_WORK(api, name, parameters, arguments, before, after) int api##name parameters;
 
 #define EXPORT_DEFINE_WORK(api, name, parameters, arguments, before, after) \
@@ -74,8 +85,8 @@ static next_function exports_next(enum hook hook)
   }
 
 #pragma GCC visibility push(default)
-HOOKS(EXPORT_DECLARE, EXPORT_DECLARE, EXPORT_DECLARE_PASSED, EXPORT_DECLARE_WORK, EXPORT_NOTHING)
-HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_DEFINE_WORK, EXPORT_NOTHING)
+HOOKS(EXPORT_DECLARE, EXPORT_DECLARE, EXPORT_DECLARE_PASSED, EXPORT_DECLARE_PASSED, EXPORT_DECLARE_WORK, EXPORT_NOTHING)
+HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_DEFINE_REPEATED, EXPORT_DEFINE_WORK, EXPORT_NOTHING)
 #pragma GCC visibility pop
 
 /* ---- Functions by their names ---- */
@@ -83,7 +94,7 @@ HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_DEFINE_WORK, EX
 #define EXPORT_ADDRESS(api, name, ...) (next_function) api##name,
 #define EXPORT_NO_ADDRESS(api, name)   NULL,
 static const next_function hooks[] = {
-    HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_NO_ADDRESS)};
+    HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_NO_ADDRESS)};
 
 /* The hook, or `given` where calls of the hook are not served. */
 static void *exports_hook_or(enum hook hook, void *given)
@@ -141,7 +152,14 @@ static const int since[HOOK_COUNT] = {
     [HOOK_cuLaunchHostFunc_ptsz] = 10000, [HOOK_cuStreamAddCallback] = 5000, [HOOK_cuStreamAddCallback_ptsz] = 7000,
     [HOOK_cuStreamWaitEvent] = 3020, [HOOK_cuStreamWaitEvent_ptsz] = 7000, [HOOK_cuStreamSynchronize] = 2000,
     [HOOK_cuStreamSynchronize_ptsz] = 7000, [HOOK_cuStreamQuery] = 2000, [HOOK_cuStreamQuery_ptsz] = 7000,
-    [HOOK_cuCtxSynchronize] = 2000};
+    [HOOK_cuCtxSynchronize] = 2000, [HOOK_cuMemCreate] = 10020, [HOOK_cuArrayCreate_v2] = 3020,
+    [HOOK_cuArray3DCreate_v2] = 3020, [HOOK_cuMipmappedArrayCreate] = 5000, [HOOK_cuModuleLoad] = 2000,
+    [HOOK_cuModuleLoadData] = 2000, [HOOK_cuModuleLoadDataEx] = 2010, [HOOK_cuModuleLoadFatBinary] = 2000,
+    [HOOK_cuLibraryLoadData] = 12000, [HOOK_cuLibraryLoadFromFile] = 12000, [HOOK_cuGraphInstantiateWithFlags] = 12000,
+    [HOOK_cuGraphInstantiateWithParams] = 12000, [HOOK_cuGraphInstantiateWithParams_ptsz] = 12000,
+    [HOOK_cuGraphUpload] = 11010, [HOOK_cuGraphUpload_ptsz] = 11010, [HOOK_cuGraphLaunch] = 10000,
+    [HOOK_cuGraphLaunch_ptsz] = 10000, [HOOK_cuLaunchKernel] = 4000, [HOOK_cuLaunchKernel_ptsz] = 7000,
+    [HOOK_cuLaunchKernelEx] = 11060, [HOOK_cuLaunchKernelEx_ptsz] = 11060};
 /* clang-format on */
 
 /* The driver's own cuGetProcAddress(). */
@@ -155,14 +173,15 @@ static int exports_ask_driver(enum hook hook, const char *name, void **function,
   return ((new_function *)next)(name, function, version, flags, status);
 }
 
-/* Whether `name` is what cuGetProcAddress() takes for the function of the hook. */
+/* Whether `name` is what cuGetProcAddress() takes for the function of the hook. Since release 12 the name
+ * "cuGraphInstantiate" stands for cuGraphInstantiateWithFlags(). */
 static bool exports_has_name(enum hook hook, const char *name, bool *is_per_thread_out)
 {
   const char *own = hook_name(hook);
   size_t length = strlen(name);
   if (!since[hook] || strncmp(own, name, length) != 0) return false;
   *is_per_thread_out = !strcmp(own + length, "_ptsz");
-  return *is_per_thread_out || !own[length] || !strcmp(own + length, "_v2");
+  return *is_per_thread_out || !own[length] || !strcmp(own + length, "_v2") || !strcmp(own + length, "WithFlags");
 }
 
 /* The hook for `given`, which the driver gave for `name`. Addresses from cuGetProcAddress() need not be those from dlsym(),

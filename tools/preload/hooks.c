@@ -14,9 +14,9 @@
 #define HOOK_NAME(api, name, ...)     #api #name,
 #define HOOK_REPORTED(api, name, ...) true,
 #define HOOK_SILENT(api, name, ...)   false,
-static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME)};
-static const bool reported[] = {HOOKS(HOOK_REPORTED, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT)};
-static const bool of_work[] = {HOOKS(HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_REPORTED, HOOK_SILENT)};
+static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME)};
+static const bool reported[] = {HOOKS(HOOK_REPORTED, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT)};
+static const bool of_work[] = {HOOKS(HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_REPORTED, HOOK_SILENT)};
 
 static struct {
   atomic_uint_fast64_t calls, passed, failed;

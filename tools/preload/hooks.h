@@ -17,6 +17,7 @@
  *   Y(api, name, operation, (parameters), (arguments))  calls the operation with its own number and these, and is in the report
  *   X(api, name, operation, (parameters), (arguments))  the same, but is not in the report
  *   P(api, name, (parameters), (arguments))             is passed on after the software device was set up
+ *   R(api, name, (parameters), (arguments))             the same, and repeated once after a shortage (shortage.h)
  *   F(api, name)                                        is not hooked, only called
  *
  * W is told further down. */
@@ -306,9 +307,73 @@
   W(cu, EventDestroy_v2, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event)) \
   W(cu, CtxSynchronize, (void), (), (void)0, checks_host_after_device(hook))
 
-#define HOOKS(Y, X, P, W, F) \
+/* What takes device memory for itself. CUDA's runtime takes it from the driver. */
+#define HOOKS_OF_HIP_SHORTAGE(R) \
+  R(hip, MemCreate, (void **handle, size_t bytes, const void *properties, uint64_t flags), \
+    (handle, bytes, properties, flags)) \
+  R(hip, MallocPitch, (void **ptr, size_t *pitch, size_t width, size_t height), (ptr, pitch, width, height)) \
+  R(hip, Malloc3D, (void *pitched, struct extent extent), (pitched, extent)) \
+  R(hip, MallocArray, (void **array, const void *format, size_t width, size_t height, unsigned flags), \
+    (array, format, width, height, flags)) \
+  R(hip, Malloc3DArray, (void **array, const void *format, struct extent extent, unsigned flags), \
+    (array, format, extent, flags)) \
+  R(hip, MallocMipmappedArray, \
+    (void **array, const void *format, struct extent extent, unsigned levels, unsigned flags), \
+    (array, format, extent, levels, flags)) \
+  R(hip, ModuleLoad, (void **module, const char *file), (module, file)) \
+  R(hip, ModuleLoadData, (void **module, const void *image), (module, image)) \
+  R(hip, ModuleLoadDataEx, (void **module, const void *image, unsigned count, int *options, void **values), \
+    (module, image, count, options, values)) \
+  R(hip, GraphInstantiate, (void **executable, void *graph, void **node, char *log, size_t bytes), \
+    (executable, graph, node, log, bytes)) \
+  R(hip, GraphInstantiateWithFlags, (void **executable, void *graph, uint64_t flags), (executable, graph, flags)) \
+  R(hip, GraphInstantiateWithParams, (void **executable, void *graph, void *parameters), \
+    (executable, graph, parameters)) \
+  R(hip, GraphUpload, (void *executable, hipmm_stream_t stream), (executable, stream)) \
+  R(hip, GraphLaunch, (void *executable, hipmm_stream_t stream), (executable, stream))
+
+/* A module that is loaded lazily takes its memory at the launch of its first kernel. */
+#define HOOKS_OF_DRIVER_SHORTAGE(R) \
+  R(cu, MemCreate, (uint64_t *handle, size_t bytes, const void *properties, uint64_t flags), \
+    (handle, bytes, properties, flags)) \
+  R(cu, ArrayCreate_v2, (void **array, const void *format), (array, format)) \
+  R(cu, Array3DCreate_v2, (void **array, const void *format), (array, format)) \
+  R(cu, MipmappedArrayCreate, (void **array, const void *format, unsigned levels), (array, format, levels)) \
+  R(cu, ModuleLoad, (void **module, const char *file), (module, file)) \
+  R(cu, ModuleLoadData, (void **module, const void *image), (module, image)) \
+  R(cu, ModuleLoadDataEx, (void **module, const void *image, unsigned count, int *options, void **values), \
+    (module, image, count, options, values)) \
+  R(cu, ModuleLoadFatBinary, (void **module, const void *image), (module, image)) \
+  R(cu, LibraryLoadData, \
+    (void **library, const void *image, int *options, void **values, unsigned count, int *library_options, \
+     void **library_values, unsigned library_count), \
+    (library, image, options, values, count, library_options, library_values, library_count)) \
+  R(cu, LibraryLoadFromFile, \
+    (void **library, const char *file, int *options, void **values, unsigned count, int *library_options, \
+     void **library_values, unsigned library_count), \
+    (library, file, options, values, count, library_options, library_values, library_count)) \
+  R(cu, GraphInstantiateWithFlags, (void **executable, void *graph, uint64_t flags), (executable, graph, flags)) \
+  R(cu, GraphInstantiateWithParams, (void **executable, void *graph, void *parameters), \
+    (executable, graph, parameters)) \
+  R(cu, GraphInstantiateWithParams_ptsz, (void **executable, void *graph, void *parameters), \
+    (executable, graph, parameters)) \
+  HOOKS_OF_LAUNCHES(R, ) \
+  HOOKS_OF_LAUNCHES(R, _ptsz)
+
+#define HOOKS_OF_LAUNCHES(R, suffix) \
+  R(cu, GraphUpload##suffix, (void *executable, hipmm_stream_t stream), (executable, stream)) \
+  R(cu, GraphLaunch##suffix, (void *executable, hipmm_stream_t stream), (executable, stream)) \
+  R(cu, LaunchKernel##suffix, \
+    (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, hipmm_stream_t stream, void **parameters, void **extra), \
+    (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra)) \
+  R(cu, LaunchKernelEx##suffix, (const void *settings, void *function, void **parameters, void **extra), \
+    (settings, function, parameters, extra))
+
+#define HOOKS(Y, X, P, R, W, F) \
   HOOKS_OF_BOTH(Y, X, F, hip) \
   HOOKS_OF_HIP(Y, X, P) \
+  HOOKS_OF_HIP_SHORTAGE(R) \
   HOOKS_OF_HIP_WORK(W) \
   HOOKS_OF_BOTH(Y, X, F, cuda) \
   HOOKS_OF_CUDA(Y, X, F) \
@@ -317,6 +382,7 @@
   W(cuda, EventRecordWithFlags_ptsz, (hipmm_hip_event_t event, hipmm_stream_t stream, unsigned flags), \
     (event, stream, flags), (void)0, checks_record(hook, event, stream)) \
   HOOKS_OF_DRIVER(Y, X, F) \
+  HOOKS_OF_DRIVER_SHORTAGE(R) \
   HOOKS_OF_DRIVER_ORDER(W)
 /* clang-format on */
 
@@ -325,8 +391,13 @@ struct ipc_handle {
   unsigned char bytes[64];
 };
 
+/* hipExtent. */
+struct extent {
+  size_t width, height, depth;
+};
+
 #define HOOK_VALUE(api, name, ...) HOOK_##api##name,
-enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
+enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
 
 /* The API that a function belongs to. */
 enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_DRIVER, FAMILY_COUNT };
