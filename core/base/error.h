@@ -34,7 +34,7 @@ struct error_record {
     const char *hip_call;
     const char *hip_name;
   } unformatted;
-  bool is_told; /* the record is of an earlier failure, which the program knows */
+  bool is_reported; /* the record is of an earlier failure, which the program knows */
   unsigned n_explanations;
   struct error_explanation {
     char resource[112];

@@ -3,6 +3,7 @@
 #include "describe.h"
 
 #include "../../../core/base/text.h"
+#include "../../../core/graph/graph.h"
 #include "../../../core/option/option.h"
 #include "../cmd.h"
 #include <stdlib.h>
