@@ -337,7 +337,7 @@ fi
 # The object exports the functions of its table, those that end a process at once, those for Python, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
 printf '%s\n' '#include "hooks.h"' '#define ROW(api, name, ...) "row" #api #name' '#define NONE(...)' \
-  'HOOKS(ROW, ROW, ROW, ROW, NONE)' >rows.c
+  'HOOKS(ROW, ROW, ROW, ROW, ROW, NONE)' >rows.c
 ${CC:-cc} -E -P -I"$top_srcdir/include" -I"$top_srcdir/tools/preload" rows.c | tr -d '\n' |
   grep -o '"row" "[a-z]*" "[A-Za-z0-9_]*"' | sed 's/"row" "\(.*\)" "\(.*\)"/\1\2/' >declared
 printf '%s\n' _Exit _exit dlsym hipmm_run_symbol >>declared

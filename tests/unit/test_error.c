@@ -246,13 +246,13 @@ static void returns_to_a_mark(void **state)
 static void nests_marks(void **state)
 {
   (void)state;
-  struct error_record outer, inner, never;
+  struct error_record outer, inner;
   error_set(HIPMM_E_IO, "first");
   outer = error_mark();
   error_set(HIPMM_E_LIMIT, "second");
   inner = error_mark();
   error_set(HIPMM_E_STATE, "third");
-  never = error_mark();
+  (void)error_mark();
   error_return_to_mark(&inner);
   assert_string_equal(record().message, "second");
   error_set(HIPMM_E_STATE, "fourth");
