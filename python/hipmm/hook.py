@@ -4,8 +4,9 @@ starts) calls when a framework has been imported. A program has no use for this 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
+import pkgutil
 import sys
 
 from . import _hipmm
@@ -23,9 +24,22 @@ def _is_wanted(framework: str) -> bool:
     return True
 
 
+def _jax() -> str | None:
+    """JAX has no place for another allocator. It asks the driver for memory, in a way that a variable chooses."""
+    found = importlib.util.find_spec("jax_plugins")
+    plugins = pkgutil.iter_modules((found and found.submodule_search_locations) or ())
+    has_cuda = any(plugin.name.startswith("xla_cuda") for plugin in plugins)
+    is_used = any(name in (os.environ.get("JAX_PLATFORMS") or "cuda") for name in ("cuda", "gpu"))
+    if not has_cuda or not is_used or os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR") == "cuda_async":
+        return None
+    return "it maps its memory itself; with XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async in the environment, hipmm serves all of it"
+
+
 def serve(framework: str) -> str | None:
     """Gives hipmm to the framework. Returns why it keeps its own allocator; None if it is served, or if it has no use for
     hipmm: PyTorch without a GPU's support, or a program that imports hipmm.torch itself, and so chooses itself."""
+    if framework == "jax":
+        return _jax()
     module = _MODULES[framework]
     if module in sys.modules or not _is_wanted(framework):
         return None

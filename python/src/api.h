@@ -21,7 +21,7 @@
   X(device_current) X(device_held_bytes) X(device_memory) X(device_name) X(device_set) X(driver_version) \
   X(failure_handler_register) X(finalize) X(get) X(init) X(init_from_file) X(init_from_string) X(init_if_needed) \
   X(is_initialized) X(last_error) X(list) X(log_set_sink) X(mempool_register) X(query) X(resource_create_from) \
-  X(resource_device) X(resource_get_by_name) X(resource_get_current) X(resource_get_for_device) X(resource_name) \
+  X(resource_access) X(resource_device) X(resource_get_by_name) X(resource_get_current) X(resource_get_for_device) X(resource_name) \
   X(resource_perform) X(resource_query) X(resource_release) X(resource_report) X(resource_reset_peaks) \
   X(resource_resume) X(resource_retain) X(resource_set_for_device) X(resource_suspend) X(resource_trim) X(resource_type) X(resource_upstream) \
   X(resource_upstream_count) X(resource_visit_blocks) X(runtime) X(runtime_version) X(set) X(snapshot) \

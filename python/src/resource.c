@@ -266,6 +266,15 @@ static PyObject *resource_get_device(PyObject *self, void *unused)
   return PyLong_FromLong(api.resource_device(resource_of(self)));
 }
 
+/* Of the flag that the property has. */
+static PyObject *resource_get_access(PyObject *self, void *flag)
+{
+  unsigned access = 0;
+  enum hipmm_status status;
+  CALL(status, api.resource_access(resource_of(self), &access));
+  return status ? call_raise() : PyBool_FromLong(access & (unsigned)(uintptr_t)flag);
+}
+
 static PyObject *resource_repr(PyObject *self)
 {
   const struct hipmm_resource *resource = resource_of(self);
@@ -321,6 +330,10 @@ static PyGetSetDef resource_properties[] = {
     {"type", resource_get_type, NULL, "The type, such as \"pool\".", NULL},
     {"upstreams", resource_get_upstreams, NULL, "The resources below, and then those that options name.", NULL},
     {"device", resource_get_device, NULL, "The device.", NULL},
+    {"is_host_accessible", resource_get_access, NULL, "Whether the host may read and write the memory.",
+     (void *)HIPMM_ACCESS_HOST},
+    {"is_device_accessible", resource_get_access, NULL, "Whether kernels of the device may read and write the memory.",
+     (void *)HIPMM_ACCESS_DEVICE},
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyMemberDef resource_members[] = WEAK_REFERENCES(struct resource);

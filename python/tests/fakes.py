@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch, CuPy and Numba as far as hipmm.torch, hipmm.cupy and hipmm.numba use them, without a GPU: each does with an
+"""PyTorch, CuPy, cuda.core and Numba as far as hipmm's modules for them use them, without a GPU: each does with an
 allocator what the real one does with it. install() makes them importable."""
 
 import ctypes
@@ -167,6 +167,32 @@ _module(
         set_allocator=cupy_allocator.append,
     ),
 )
+
+
+# ---- cuda.core
+
+
+class MemoryResource:
+    pass
+
+
+class Buffer:
+    """Frees as cuda.core's does: in the order of the stream that it was made with, unless close() names another."""
+
+    @classmethod
+    def from_handle(cls, ptr, size, mr=None, owner=None, *, stream=None):
+        buffer = cls()
+        buffer.handle, buffer.size, buffer.memory_resource, buffer._stream = ptr, size, mr, stream
+        return buffer
+
+    def close(self, stream=None):
+        handle, self.handle = self.handle, 0
+        if handle:
+            self.memory_resource.deallocate(handle, self.size, stream=stream or self._stream)
+
+
+_module("cuda")
+_module("cuda.core", Buffer=Buffer, MemoryResource=MemoryResource)
 
 
 # ---- Numba

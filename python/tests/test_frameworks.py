@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""hipmm.torch, hipmm.cupy and hipmm.numba, with frameworks that stand in for the real ones; tests/lab/gpu has those."""
+"""hipmm.torch, hipmm.cupy, hipmm.cuda_core and hipmm.numba, with frameworks that stand in for the real ones; tests/lab/gpu has those."""
 
 import ctypes
 import sys
@@ -16,6 +16,8 @@ GRAPH = {
         "memory": {"type": "device"},
         "pool": {"type": "pool", "upstream": "memory"},
         "weights": {"type": "pool", "upstream": "memory"},
+        "pinned": {"type": "pinned"},
+        "managed": {"type": "managed"},
         "both": {"type": "fallback", "upstream": ["pool", "weights"]},
         "main": {"type": "statistics", "upstream": "both"},
     },
@@ -44,14 +46,15 @@ def fakes(monkeypatch):
     sys.modules.pop("fakes", None)
     import fakes
 
-    for name in ("torch", "cupy", "numba"):
+    for name in ("torch", "cupy", "cuda_core", "numba"):
         sys.modules.pop(f"hipmm.{name}", None)
     fakes.install()
     yield fakes
     for name in set(sys.modules) - set(before):
-        if name.partition(".")[0] in ("torch", "cupy", "numba", "fakes") or name in (
+        if name.partition(".")[0] in ("torch", "cupy", "cuda", "numba", "fakes") or name in (
             "hipmm.torch",
             "hipmm.cupy",
+            "hipmm.cuda_core",
             "hipmm.numba",
         ):
             del sys.modules[name]
@@ -346,6 +349,63 @@ def test_cupy_is_told_why_there_is_no_memory(cupy, fakes):
     with pytest.raises(fakes.OutOfMemoryError) as caught:
         cupy.Allocator().malloc(1 << 50)
     assert isinstance(caught.value.__cause__, MemoryError) and "cannot allocate 1 PiB" in str(caught.value.__cause__)
+
+
+# ---- cuda.core
+
+
+@pytest.fixture
+def cuda_core(fakes):
+    import hipmm.cuda_core
+
+    return hipmm.cuda_core
+
+
+def test_cuda_core_is_served(cuda_core):
+    resource, weights, stream = cuda_core.Resource(), cuda_core.Resource("weights"), hipmm.Stream()
+    assert (resource.resource.name, weights.resource.name) == ("main", "weights")
+    first, second = resource.allocate(MIB, stream=stream), resource.allocate(3 * MIB, stream=stream)
+    third = weights.allocate(MIB, stream=stream)
+    assert (first.size, live(), live("weights")) == (MIB, 2, 1) and first.memory_resource is resource
+    assert first.handle + MIB <= second.handle or second.handle + 3 * MIB <= first.handle
+    first.close()
+    second.close(hipmm.Stream())
+    third.close()
+    assert (live(), live("weights")) == (0, 0)
+    empty = resource.allocate(0, stream=stream)
+    empty.close()
+    assert live() == 0
+
+
+def test_cuda_core_frees_in_the_order_of_the_buffers_stream(cuda_core):
+    resource, streams = cuda_core.Resource(), [hipmm.Stream(), hipmm.Stream()]
+    buffer = resource.allocate(MIB, stream=streams[0])
+    address = buffer.handle
+    buffer.close()
+    again = resource.allocate(MIB, stream=streams[0])
+    assert again.handle == address  # at once: it is behind the free in this stream
+    again.close()
+
+
+def test_cuda_core_is_told_what_the_memory_is(cuda_core):
+    device, pinned, managed = (cuda_core.Resource(name) for name in (None, "pinned", "managed"))
+    assert [(r.is_device_accessible, r.is_host_accessible, r.is_managed) for r in (pinned, managed)] == [
+        (True, True, False),
+        (True, True, True),
+    ]
+    assert device.is_device_accessible and not device.is_managed and device.device_id == 0
+
+
+def test_cuda_core_loses_nothing_when_a_buffer_cannot_be_made(cuda_core, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no buffer")
+
+    with pytest.raises(MemoryError, match="1 PiB"):
+        cuda_core.Resource().allocate(1 << 50)
+    monkeypatch.setattr(cuda_core.Buffer, "from_handle", fail)
+    with pytest.raises(RuntimeError, match="no buffer"):
+        cuda_core.Resource().allocate(MIB)
+    assert live() == 0
 
 
 # ---- Numba

@@ -144,6 +144,21 @@ def test_cupy_and_numba_are_served(serve):
     assert report["memory"][0]["peak_requested_bytes"] == 9 * MIB
 
 
+def test_jax_says_which_of_its_settings_is_served(serve, folder):
+    jax, plugin = folder / "modules" / "jax", folder / "modules" / "jax_plugins" / "xla_cuda13"
+    for package in (jax, plugin):
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+    program = "import jax"
+    [line] = serve(program).stderr.splitlines()
+    assert line.startswith("hipmm: jax keeps its own allocator: ") and "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async" in line
+    serve(program, "--strict", code=2)
+    assert serve(program, env={"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"}).stderr == ""
+    assert serve(program, env={"JAX_PLATFORMS": "cpu"}).stderr == ""
+    plugin.rename(folder / "modules" / "jax_plugins" / "xla_tpu")
+    assert serve(program).stderr == ""
+
+
 def test_a_program_that_imports_hipmms_module_chooses_itself(serve):
     ended = serve("""
         import hipmm.torch, fakes
