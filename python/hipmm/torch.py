@@ -32,6 +32,7 @@ import torch
 
 import hipmm
 from hipmm import _hipmm
+from hipmm._blocks import block_holders
 
 # The setter (the first of these names that this PyTorch has), and its function.
 _HOOKS = (
@@ -191,19 +192,6 @@ def memory_summary(device: Any = None) -> str:
 _STATES = {"live": "active_allocated", "pending": "active_pending_free"}
 
 
-def _holders(resource: hipmm.Resource) -> list[tuple[hipmm.Resource, list[Any]]]:
-    """The topmost resources at or below `resource` that divide memory, or are sources, with their blocks."""
-    try:
-        blocks = resource.blocks()
-    except hipmm.NotSupportedError:
-        blocks = []
-    upstreams = resource.upstreams
-    if not upstreams or any(state != "live" for _, _, state, _, _ in blocks):
-        return [(resource, blocks)]
-    below = [holder for upstream in upstreams for holder in _holders(upstream)]
-    return below if any(blocks for _, blocks in below) else [(resource, blocks)]
-
-
 def _segments(resource: hipmm.Resource, ranges: list[Any]) -> list[dict[str, Any]]:
     """The ranges of a resource as segments of PyTorch's: a range that begins a block of an upstream begins a segment."""
     segments: list[dict[str, Any]] = []
@@ -247,7 +235,7 @@ def memory_snapshot() -> dict[str, Any]:
     segments: list[dict[str, Any]] = []
     built = {stack["device"] for stack in hipmm.snapshot()["stacks"]}
     for device in sorted(built):
-        for resource, ranges in dict(_holders(hipmm.resource(device=device))).items():
+        for resource, ranges in dict(block_holders(hipmm.resource(device=device))).items():
             segments += _segments(resource, ranges)
     return {"segments": segments, "device_traces": [[] for _ in range(hipmm.device_count())], "allocator_settings": {}}
 

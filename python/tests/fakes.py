@@ -122,7 +122,8 @@ _module(
 
 
 class OutOfMemoryError(Exception):
-    pass
+    def __init__(self, size, total, limit=0):
+        super().__init__(size, total, limit)
 
 
 class _Stream:
@@ -157,8 +158,10 @@ cupy_device = [0]
 cupy_stream = [_Stream()]
 _memory = SimpleNamespace(CFunctionAllocator=CFunctionAllocator, OutOfMemoryError=OutOfMemoryError)
 cupy_allocator = []
+cupy_limit = [0]  # CUPY_GPU_MEMORY_LIMIT
 _module(
     "cupy",
+    _default_memory_pool=SimpleNamespace(get_limit=lambda: cupy_limit[0]),
     cuda=SimpleNamespace(
         Stream=_Stream,
         memory=_memory,

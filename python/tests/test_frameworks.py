@@ -351,6 +351,47 @@ def test_cupy_is_told_why_there_is_no_memory(cupy, fakes):
     assert isinstance(caught.value.__cause__, MemoryError) and "cannot allocate 1 PiB" in str(caught.value.__cause__)
 
 
+def test_cupys_pool_answers_for_hipmms_memory(cupy, fakes):
+    import cupy as library
+
+    pool = cupy.use()
+    assert library._default_memory_pool is pool and pool.used_bytes() == pool.n_free_blocks() == pool.get_limit() == 0
+    first, second = pool.malloc(MIB), pool.malloc(3 * MIB)
+    held, _ = hipmm.held_bytes()
+    assert (pool.used_bytes(), pool.total_bytes(), pool.free_bytes()) == (4 * MIB, held, held - 4 * MIB)
+    del second
+    assert pool.used_bytes() == MIB and pool.n_free_blocks() >= 1 and pool.total_bytes() == held
+    pool.free_all_blocks()
+    assert MIB <= pool.total_bytes() <= held and pool.used_bytes() == MIB
+    del first
+    pool.free_all_blocks()
+    assert pool.total_bytes() == pool.used_bytes() == 0
+
+
+def test_cupys_limit_holds_for_what_the_stack_holds(cupy, fakes):
+    fakes.cupy_limit[0] = 64 * MIB
+    pool = cupy.use()
+    assert pool.get_limit() == 64 * MIB
+    block = pool.malloc(40 * MIB)
+    with pytest.raises(fakes.OutOfMemoryError) as caught:
+        pool.malloc(100 * MIB)
+    size, held, limit = caught.value.args
+    assert (size, limit) == (100 * MIB, 64 * MIB) and held > limit
+    assert pool.used_bytes() == 40 * MIB and pool.total_bytes() <= 64 * MIB
+    del block
+    idle = pool.total_bytes()
+    block = pool.malloc(48 * MIB)  # idle memory makes room for it
+    assert idle and pool.total_bytes() <= 64 * MIB and pool.used_bytes() == 48 * MIB
+    pool.set_limit(fraction=0.5)
+    assert pool.get_limit() == hipmm.device_memory()[1] // 2
+    pool.set_limit(0)
+    assert pool.malloc(100 * MIB).ptr and pool.get_limit() == 0
+    for wrong in ({}, {"size": 1, "fraction": 0.5}, {"fraction": 2}, {"size": -1}):
+        with pytest.raises(ValueError):
+            pool.set_limit(**wrong)
+    assert pool.get_limit() == 0
+
+
 # ---- cuda.core
 
 
