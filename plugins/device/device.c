@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. A free
  * waits for its stream. */
-#include "import.h"
-#include "mapping.h"
-#include "peers.h"
+#include "device.h"
 
 static enum hipmm_status device_malloc(const struct source *source, size_t bytes, void **ptr_out)
 {

@@ -7,9 +7,7 @@
  * and until the zones were filled, so all writes to the block have ended. Not detected:
  * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. Damage to the
  * zones of a block allocated on one is told as a doubt. */
-#include "blocks.h"
-#include "check.h"
-#include "quarantine.h"
+#include "guard.h"
 
 #include <stdio.h>
 
