@@ -5,6 +5,7 @@
  * order of streams. */
 #include "monotonic.h"
 #include "../../core/base/text.h"
+#include "../common/descriptor.h"
 
 struct monotonic_options {
   uint64_t initial_size;
@@ -252,13 +253,9 @@ const struct hipmm_plugin monotonic_LTX_hipmm_plugin = {
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    .options = monotonic_option_table,
-    .n_options = sizeof monotonic_option_table / sizeof *monotonic_option_table,
-    .options_bytes = sizeof(struct monotonic_options),
-    .values = monotonic_values,
-    .n_values = N_VALUES,
-    .actions = monotonic_actions,
-    .n_actions = N_ACTIONS,
+    PLUGIN_OPTIONS(monotonic_option_table, struct monotonic_options),
+    PLUGIN_VALUES(monotonic_values),
+    PLUGIN_ACTIONS(monotonic_actions),
     .ops = &monotonic_ops,
     .create = monotonic_create,
     .destroy = monotonic_destroy,
