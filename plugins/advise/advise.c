@@ -4,6 +4,7 @@
  *
  * Advice applies to pages and stays with them. Where a resource below reuses freed memory, advice is withdrawn when a
  * block is freed, from the pages that the block does not share with other blocks. */
+#include "../common/descriptor.h"
 #include "../common/memory_hint.h"
 #include "plan.h"
 
@@ -205,14 +206,9 @@ const struct hipmm_plugin advise_LTX_hipmm_plugin = {
     .type = "advise",
     .version = "1.0",
     .doc = "Advises the driver how managed memory will be used, at each allocation (hipMemAdvise)",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = advise_option_table,
-    .n_options = sizeof advise_option_table / sizeof *advise_option_table,
-    .options_bytes = sizeof(struct plan_options),
-    .values = advise_values,
-    .n_values = MEMORY_HINT_VALUES,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(advise_option_table, struct plan_options),
+    PLUGIN_VALUES(advise_values),
     .ops = &advise_ops,
     .create = advise_create,
     .destroy = advise_destroy,

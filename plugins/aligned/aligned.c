@@ -4,6 +4,7 @@
  *
  * Every block has a record, even one of the usual alignment. So a free of any other pointer is refused, including the
  * start of the upstream's block. */
+#include "../common/descriptor.h"
 #include "../common/live_blocks.h"
 
 struct aligned_options {
@@ -214,14 +215,9 @@ const struct hipmm_plugin aligned_LTX_hipmm_plugin = {
     .type = "aligned",
     .version = "1.0",
     .doc = "Aligns addresses to more than the 256 bytes that every resource guarantees",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = aligned_option_table,
-    .n_options = sizeof aligned_option_table / sizeof *aligned_option_table,
-    .options_bytes = sizeof(struct aligned_options),
-    .values = aligned_values,
-    .n_values = N_VALUES,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(aligned_option_table, struct aligned_options),
+    PLUGIN_VALUES(aligned_values),
     .ops = &aligned_ops,
     .create = aligned_create,
     .destroy = aligned_destroy,

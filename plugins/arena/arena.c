@@ -6,6 +6,7 @@
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
 #include "arena.h"
 #include "../../core/base/text.h"
+#include "../common/descriptor.h"
 #include "options.h"
 
 static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
@@ -203,13 +204,9 @@ const struct hipmm_plugin arena_LTX_hipmm_plugin = {
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    .options = arena_option_table,
-    .n_options = sizeof arena_option_table / sizeof *arena_option_table,
-    .options_bytes = sizeof(struct arena_options),
-    .values = arena_values,
-    .n_values = ARENA_N_VALUES,
-    .actions = arena_actions,
-    .n_actions = sizeof arena_actions / sizeof *arena_actions,
+    PLUGIN_OPTIONS(arena_option_table, struct arena_options),
+    PLUGIN_VALUES(arena_values),
+    PLUGIN_ACTIONS(arena_actions),
     .ops = &arena_ops,
     .create = arena_create,
     .destroy = arena_destroy,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.c: see chunks.h. */
-#include "chunks.h"
+/* chunks.c: see global.h. */
+#include "global.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #define HIPMM_PLUGINS_ARENA_LOCAL_H
 
 #include "../common/biased_lock.h"
-#include "tlsf.h"
+#include "range.h"
 
 enum {
   LOCAL_QUICK_UNITS = 128, /* blocks of up to so many units are kept in quick lists when freed, unmerged */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tlsf.c: see tlsf.h. */
-#include "tlsf.h"
+/* tlsf.c: see range.h. */
+#include "range.h"
 
 /* Ranges that are tried in the list of the request's own size: only some of them are large enough. */
 enum { LOOKS = 8 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* async.c: a source on the runtime's stream-ordered allocator with its own memory pool (hipMemPoolCreate). This file has
  * the options and creates the pool; driver_pool.h does the rest. */
+#include "../common/descriptor.h"
 #include "../common/driver_pool.h"
 
 #include <string.h>
@@ -90,13 +91,9 @@ const struct hipmm_plugin async_LTX_hipmm_plugin = {
     .doc = "Stream-ordered allocator of the runtime (hipMallocAsync), with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_RECOUNTS,
-    .options = async_option_table,
-    .n_options = sizeof async_option_table / sizeof *async_option_table,
-    .options_bytes = sizeof(struct async_options),
-    .values = driver_pool_values,
-    .n_values = DRIVER_POOL_VALUES,
-    .actions = driver_pool_actions,
-    .n_actions = DRIVER_POOL_ACTIONS,
+    PLUGIN_OPTIONS(async_option_table, struct async_options),
+    PLUGIN_VALUES(driver_pool_values),
+    PLUGIN_ACTIONS(driver_pool_actions),
     .ops = &async_ops,
     .create = async_create,
     .destroy = driver_pool_destroy,

@@ -2,6 +2,7 @@
 /* async_import.c: a source on the pool of another process, given as a file descriptor. It allocates nothing: its blocks
  * come from hipmm_share_import_pointer(), and are freed here like any other. hipmm_share_import_fd() creates one; a graph
  * can name one if the process inherited the descriptor. This file imports the pool; driver_pool.h does the rest. */
+#include "../common/descriptor.h"
 #include "../common/driver_pool.h"
 
 struct async_import_options {
@@ -75,9 +76,7 @@ const struct hipmm_plugin async_import_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Memory that another process allocated from its pool and shares with this one",
     .role = HIPMM_ROLE_SOURCE,
-    .options = async_import_option_table,
-    .n_options = sizeof async_import_option_table / sizeof *async_import_option_table,
-    .options_bytes = sizeof(struct async_import_options),
+    PLUGIN_OPTIONS(async_import_option_table, struct async_import_options),
     .ops = &async_import_ops,
     .create = async_import_create,
     .destroy = driver_pool_destroy,

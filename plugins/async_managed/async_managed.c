@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* async_managed.c: a source of stream-ordered managed memory with its own memory pool in the driver. HIP has such pools
  * since 7.2, CUDA since 13.0. This file creates the pool; driver_pool.h does the rest. */
+#include "../common/descriptor.h"
 #include "../common/driver_pool.h"
 
 static enum hipmm_status async_managed_open(struct driver_pool *pool, const void *options)
@@ -54,13 +55,9 @@ const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     .doc = "Stream-ordered managed memory, which migrates between host and devices, with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_RECOUNTS,
-    .options = async_managed_option_table,
-    .n_options = sizeof async_managed_option_table / sizeof *async_managed_option_table,
-    .options_bytes = sizeof(struct driver_pool_options),
-    .values = driver_pool_values,
-    .n_values = DRIVER_POOL_VALUES,
-    .actions = driver_pool_actions,
-    .n_actions = DRIVER_POOL_ACTIONS,
+    PLUGIN_OPTIONS(async_managed_option_table, struct driver_pool_options),
+    PLUGIN_VALUES(driver_pool_values),
+    PLUGIN_ACTIONS(driver_pool_actions),
     .ops = &async_managed_ops,
     .create = async_managed_create,
     .destroy = driver_pool_destroy,

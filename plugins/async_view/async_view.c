@@ -2,6 +2,7 @@
 /* async_view.c: a source on a pool of the driver that belongs to others: the device's default or current pool, which
  * hipMallocAsync() uses too, or a pool that the program registered. Never destroys the pool and never changes its
  * attributes. This file chooses the pool; driver_pool.h does the rest. */
+#include "../common/descriptor.h"
 #include "../common/driver_pool.h"
 
 struct async_view_options {
@@ -99,13 +100,9 @@ const struct hipmm_plugin async_view_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Memory pool of the driver that belongs to others, such as the pool of hipMallocAsync",
     .role = HIPMM_ROLE_SOURCE,
-    .options = async_view_option_table,
-    .n_options = sizeof async_view_option_table / sizeof *async_view_option_table,
-    .options_bytes = sizeof(struct async_view_options),
-    .values = driver_pool_values,
-    .n_values = DRIVER_POOL_VALUES,
-    .actions = driver_pool_actions,
-    .n_actions = DRIVER_POOL_ACTIONS,
+    PLUGIN_OPTIONS(async_view_option_table, struct async_view_options),
+    PLUGIN_VALUES(driver_pool_values),
+    PLUGIN_ACTIONS(driver_pool_actions),
     .ops = &async_view_ops,
     .create = async_view_create,
     .destroy = driver_pool_destroy,

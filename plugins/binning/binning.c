@@ -8,6 +8,7 @@
  * block is not in the bin of its size, binning searches for the block: first in the bins that have no resource, then in
  * all resources below. The search tells a wrong size from a foreign pointer, and a block from a chunk at the same
  * address. A free need not tell the alignment, so blocks that are in the upstream for their alignment have records. */
+#include "../common/descriptor.h"
 #include "../common/live_blocks.h"
 #include "bins.h"
 
@@ -370,11 +371,8 @@ const struct hipmm_plugin binning_LTX_hipmm_plugin = {
     .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    .options = binning_option_table,
-    .n_options = sizeof binning_option_table / sizeof *binning_option_table,
-    .options_bytes = sizeof(struct bins_options),
-    .values = binning_values,
-    .n_values = N_VALUES,
+    PLUGIN_OPTIONS(binning_option_table, struct bins_options),
+    PLUGIN_VALUES(binning_values),
     .ops = &binning_ops,
     .create = binning_create,
     .destroy = binning_destroy,

@@ -199,6 +199,13 @@ enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *b
   return source->services->lookup(source->services, ptr, block_out);
 }
 
+const struct hipmm_ops source_ops = {
+    .struct_size = sizeof source_ops,
+    .allocate = source_allocate,
+    .deallocate = source_deallocate,
+    .find = source_find,
+};
+
 /* ---- Host memory ---- */
 
 static enum hipmm_status source_obtain_host(const struct source *source, size_t bytes, void **ptr_out)

@@ -43,6 +43,9 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
 enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *block_out);
 
+/* The ops of a source without any of its own. */
+extern const struct hipmm_ops source_ops;
+
 /* Refuses sizes and alignments that no source can serve. */
 enum hipmm_status source_check(const struct hipmm_services *services, size_t bytes, size_t alignment);
 

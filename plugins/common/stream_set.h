@@ -61,11 +61,6 @@ static inline uint32_t stream_set_next(const struct stream_set *set, uint32_t st
   return word * 64 + (uint32_t)__builtin_ctzll(set->bits[word]);
 }
 
-static inline bool stream_set_is_empty(const struct stream_set *set)
-{
-  return !set->summaries;
-}
-
 /* Takes as many steps as the set has members. */
 static inline void stream_set_clear(struct stream_set *set)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. A free
  * waits for its stream. */
-#include "import.h"
-#include "mapping.h"
-#include "peers.h"
+#include "device.h"
+#include "../common/descriptor.h"
 
 static enum hipmm_status device_malloc(const struct source *source, size_t bytes, void **ptr_out)
 {
@@ -109,16 +108,9 @@ static const struct hipmm_ops device_ops = {
 HIPMM_EXPORT extern const struct hipmm_plugin device_LTX_hipmm_plugin;
 
 const struct hipmm_plugin device_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,
-    .type = "device",
-    .version = "1.0",
-    .doc = "Device memory from the runtime (hipMalloc)",
-    .role = HIPMM_ROLE_SOURCE,
-    .flags = HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    .ops = &device_ops,
-    .create = device_create,
-    .destroy = device_destroy,
-    .options = device_table,
-    .n_options = sizeof device_table / sizeof *device_table,
-    .options_bytes = sizeof(struct device_options),
+    HIPMM_PLUGIN_HEAD,         .type = "device",
+    .version = "1.0",          .doc = "Device memory from the runtime (hipMalloc)",
+    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
+    .ops = &device_ops,        .create = device_create,
+    .destroy = device_destroy, PLUGIN_OPTIONS(device_table, struct device_options),
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* import.c: see import.h. Each import reserves addresses of its own and maps the chunks there, one behind the other. The
+/* import.c: see device.h. Each import reserves addresses of its own and maps the chunks there, one behind the other. The
  * imported handles are released at once: a mapping keeps its memory. */
-#include "import.h"
-#include "mapping.h"
+#include "device.h"
 
 #include <hipmm/share.h>
 #include <stdlib.h>

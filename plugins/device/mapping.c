@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mapping.c: HIP's virtual memory management as struct hipmm_mapping. Each call costs the driver microseconds. */
-#include "mapping.h"
-#include "peers.h"
+#include "device.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.c: see peers.h. device.c calls it at creation, mapping.c for each chunk. Never disables access to hipMalloc's
+/* peers.c: see device.h. device.c calls it at creation, mapping.c for each chunk. Never disables access to hipMalloc's
  * memory, because that access belongs to the whole process.
  *
  * To give a device access to a chunk takes a driver as long as all other calls for it together. */
-#include "peers.h"
+#include "device.h"
 
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
  * A free must find the upstream of its block. Only blocks that did not come from the first upstream have records
  * (owners.h). If another upstream allocates from the same memory, the first could take one of its chunks for a block:
  * once a request has fallen back, a block without a record is looked up before it is freed. */
+#include "../common/descriptor.h"
 #include "../common/thread_slot.h"
 #include "owners.h"
 
@@ -280,8 +281,7 @@ const struct hipmm_plugin fallback_LTX_hipmm_plugin = {
     .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 2,
     .max_upstreams = MOST_UPSTREAMS,
-    .values = fallback_values,
-    .n_values = N_VALUES,
+    PLUGIN_VALUES(fallback_values),
     .ops = &fallback_ops,
     .create = fallback_create,
     .destroy = fallback_destroy,

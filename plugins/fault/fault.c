@@ -4,7 +4,7 @@
  *
  * Allocations are numbered over all threads, from 1; requests of zero bytes are not. Whether one fails at random depends
  * on its number and the seed alone, so a program that allocates in a fixed order fails in the same places each time. */
-#include <hipmm/plugin.h>
+#include "../common/descriptor.h"
 
 #include <stdbool.h>
 
@@ -264,16 +264,10 @@ const struct hipmm_plugin fault_LTX_hipmm_plugin = {
     .type = "fault",
     .version = "1.0",
     .doc = "Makes allocations fail, to test how a program handles it",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = fault_option_table,
-    .n_options = sizeof fault_option_table / sizeof *fault_option_table,
-    .options_bytes = sizeof(struct fault_options),
-    .values = fault_values,
-    .n_values = N_VALUES,
-    .actions = fault_actions,
-    .n_actions = sizeof fault_actions / sizeof *fault_actions,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(fault_option_table, struct fault_options),
+    PLUGIN_VALUES(fault_values),
+    PLUGIN_ACTIONS(fault_actions),
     .ops = &fault_ops,
     .create = fault_create,
     .destroy = fault_destroy,

@@ -2,6 +2,7 @@
 /* fixed_buffer.c: a source that allocates from memory of the program only (hipmm_region_register). A pool divides the
  * region (best fit, free neighbours merged, reuse in stream order); the option `record` is the pool's. The region belongs
  * to the program: it must outlive the stack, and is never freed. */
+#include "../common/descriptor.h"
 #include "../common/stream_order.h"
 #include "../pool/options.h"
 #include "region.h"
@@ -186,11 +187,8 @@ const struct hipmm_plugin fixed_buffer_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Allocations from a region of memory that the program owns",
     .role = HIPMM_ROLE_SOURCE,
-    .options = fixed_buffer_option_table,
-    .n_options = sizeof fixed_buffer_option_table / sizeof *fixed_buffer_option_table,
-    .options_bytes = sizeof(struct fixed_buffer_options),
-    .values = fixed_buffer_values,
-    .n_values = sizeof fixed_buffer_values / sizeof *fixed_buffer_values,
+    PLUGIN_OPTIONS(fixed_buffer_option_table, struct fixed_buffer_options),
+    PLUGIN_VALUES(fixed_buffer_values),
     .ops = &fixed_buffer_ops,
     .create = fixed_buffer_create,
     .destroy = fixed_buffer_destroy,

@@ -190,7 +190,7 @@ void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
   hipmm_stream_t handle = stream_canonical_handle(stream);
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
-  if (id) reuse_end_stream(fixed, id, handle);
+  if (id) reuse_retire_stream(fixed, id, handle);
   biased_lock_release(&fixed->lock);
 }
 

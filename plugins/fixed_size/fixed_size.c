@@ -4,6 +4,7 @@
  *
  * Unlike RMM's, it allocates nothing from its upstream before the first allocation, unless `blocks_to_preallocate` says
  * so; and its chunks grow with use up to `blocks_per_chunk`, so that a few large blocks do not cost hundreds of MiB. */
+#include "../common/descriptor.h"
 #include "fixed.h"
 #include "options.h"
 
@@ -206,13 +207,9 @@ const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    .options = fixed_size_option_table,
-    .n_options = sizeof fixed_size_option_table / sizeof *fixed_size_option_table,
-    .options_bytes = sizeof(struct fixed_size_options),
-    .values = fixed_size_values,
-    .n_values = N_VALUES,
-    .actions = fixed_size_actions,
-    .n_actions = sizeof fixed_size_actions / sizeof *fixed_size_actions,
+    PLUGIN_OPTIONS(fixed_size_option_table, struct fixed_size_options),
+    PLUGIN_VALUES(fixed_size_values),
+    PLUGIN_ACTIONS(fixed_size_actions),
     .ops = &fixed_size_ops,
     .create = fixed_size_create,
     .destroy = fixed_size_destroy,

@@ -256,7 +256,7 @@ enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *num
 
 /* ---- The end of a stream ---- */
 
-void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handle)
+void reuse_retire_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handle)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);

@@ -12,7 +12,7 @@
 /* ---- The free blocks of a stream ---- */
 
 /* `busy` protects all fields but `snapshot` and `snapshot_frees`, and the stream's count of frees (stream_order.h).
- * While is_open is false, only holders of the lock of struct fixed use `free`, so that reuse_end_stream() takes it
+ * While is_open is false, only holders of the lock of struct fixed use `free`, so that reuse_retire_stream() takes it
  * without `busy`. */
 struct fixed_list {
   _Alignas(128) atomic_flag busy;
@@ -76,6 +76,6 @@ enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *num
 
 /* Forgets a stream, which is still valid, after waiting for it: its blocks are ready for every stream then. If HIP
  * cannot wait, the blocks stay with the lost stream until the device was waited for. */
-void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handle);
+void reuse_retire_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handle);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.c: see blocks.h. */
-#include "blocks.h"
-#include "check.h"
-#include "quarantine.h"
+/* blocks.c: see guard.h. */
+#include "guard.h"
 
 #define PER_THREAD ((hipmm_stream_t)2)
 

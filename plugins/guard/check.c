@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c: see check.h. */
-#include "check.h"
+/* check.c: see guard.h. */
+#include "guard.h"
 
 enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipmm_stream_t stream)
 {

@@ -7,9 +7,8 @@
  * and until the zones were filled, so all writes to the block have ended. Not detected:
  * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. Damage to the
  * zones of a block allocated on one is told as a doubt. */
-#include "blocks.h"
-#include "check.h"
-#include "quarantine.h"
+#include "guard.h"
+#include "../common/descriptor.h"
 
 #include <stdio.h>
 
@@ -325,17 +324,11 @@ const struct hipmm_plugin guard_LTX_hipmm_plugin = {
     .type = "guard",
     .version = "1.0",
     .doc = "Detects writes outside of blocks and writes after a free",
-    .role = HIPMM_ROLE_ADAPTOR,
+    PLUGIN_ADAPTOR,
     .flags = HIPMM_PLUGIN_ACCESSES_MEMORY,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = guard_option_table,
-    .n_options = sizeof guard_option_table / sizeof *guard_option_table,
-    .options_bytes = sizeof(struct guard_options),
-    .values = guard_values,
-    .n_values = N_VALUES,
-    .actions = guard_actions,
-    .n_actions = sizeof guard_actions / sizeof *guard_actions,
+    PLUGIN_OPTIONS(guard_option_table, struct guard_options),
+    PLUGIN_VALUES(guard_values),
+    PLUGIN_ACTIONS(guard_actions),
     .ops = &guard_ops,
     .create = guard_create,
     .destroy = guard_destroy,

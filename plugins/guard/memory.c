@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c: see memory.h. Copies name no direction: the runtime knows where each side is. */
-#include "memory.h"
+/* memory.c: see guard.h. Copies name no direction: the runtime knows where each side is. */
+#include "guard.h"
 
 #include <string.h>
 

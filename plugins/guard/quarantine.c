@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* quarantine.c: see quarantine.h. */
-#include "quarantine.h"
-#include "check.h"
+/* quarantine.c: see guard.h. */
+#include "guard.h"
 
 enum { FIRST_CAPACITY = 64 };
 

@@ -2,8 +2,7 @@
 /* hooks.c: an adaptor that tells a function of the program (hipmm_hooks_register) of allocations, frees, failures for
  * want of memory, and of what the sources below take from the runtime. It keeps no record and has no lock. */
 #include "../../core/base/lock_order.h"
-
-#include <hipmm/plugin.h>
+#include "../common/descriptor.h"
 
 struct hooks_options {
   const struct hipmm_hooks *hooks;
@@ -116,17 +115,9 @@ static const struct hipmm_ops hooks_ops = {
 HIPMM_EXPORT extern const struct hipmm_plugin hooks_LTX_hipmm_plugin;
 
 const struct hipmm_plugin hooks_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,
-    .type = "hooks",
-    .version = "1.0",
-    .doc = "Tells the program of allocations, frees, growth and want of memory",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = hooks_option_table,
-    .n_options = sizeof hooks_option_table / sizeof *hooks_option_table,
-    .options_bytes = sizeof(struct hooks_options),
-    .ops = &hooks_ops,
-    .create = hooks_create,
+    HIPMM_PLUGIN_HEAD,        .type = "hooks",
+    .version = "1.0",         .doc = "Tells the program of allocations, frees, growth and want of memory",
+    PLUGIN_ADAPTOR,           PLUGIN_OPTIONS(hooks_option_table, struct hooks_options),
+    .ops = &hooks_ops,        .create = hooks_create,
     .destroy = hooks_destroy,
 };

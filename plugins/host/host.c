@@ -11,19 +11,12 @@ static enum hipmm_status host_create(const struct hipmm_services *services, cons
   return source_create(services, &source_host_memory, sizeof(struct source), self_out);
 }
 
-static const struct hipmm_ops host_ops = {
-    .struct_size = sizeof host_ops,
-    .allocate = source_allocate,
-    .deallocate = source_deallocate,
-    .find = source_find,
-};
-
 HIPMM_EXPORT extern const struct hipmm_plugin host_LTX_hipmm_plugin;
 
 const struct hipmm_plugin host_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "host",
     .version = "1.0",          .doc = "Pageable host memory from the C library",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HOST_ALONE | HIPMM_PLUGIN_FREE_WAITS,
-    .ops = &host_ops,          .create = host_create,
+    .ops = &source_ops,        .create = host_create,
     .destroy = source_destroy,
 };

@@ -4,9 +4,8 @@
  *
  * A request acquires its bytes in one step (credit.h), so a request that is too large never makes a request of another
  * thread fail. The bytes are released after the upstream has freed the block. */
+#include "../common/descriptor.h"
 #include "credit.h"
-
-#include <hipmm/plugin.h>
 
 struct limiting_options {
   uint64_t limit;
@@ -137,14 +136,9 @@ const struct hipmm_plugin limiting_LTX_hipmm_plugin = {
     .type = "limiting",
     .version = "1.0",
     .doc = "Limits the memory that is allocated through it at once",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = limiting_option_table,
-    .n_options = sizeof limiting_option_table / sizeof *limiting_option_table,
-    .options_bytes = sizeof(struct limiting_options),
-    .values = limiting_values,
-    .n_values = sizeof limiting_values / sizeof *limiting_values,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(limiting_option_table, struct limiting_options),
+    PLUGIN_VALUES(limiting_values),
     .ops = &limiting_ops,
     .create = limiting_create,
     .destroy = limiting_destroy,

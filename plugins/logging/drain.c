@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* drain.c: see drain.h. */
-#include "drain.h"
+/* drain.c: see sink.h. */
+#include "sink.h"
 
 /* The writer publishes its progress after so many rows, so that a thread waiting for room can continue. */
 enum { PUBLISHED_ROWS = 256 };

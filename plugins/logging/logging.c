@@ -6,6 +6,7 @@
  * rows of an address are in true order with any number of threads. Where the upstream then refuses the free, a row "free
  * failure" follows. A free without a size is written with the block's size. */
 #include "../../core/base/output_file.h"
+#include "../common/descriptor.h"
 #include "sink.h"
 
 #include <stdatomic.h>
@@ -247,16 +248,10 @@ const struct hipmm_plugin logging_LTX_hipmm_plugin = {
     .type = "logging",
     .version = "1.0",
     .doc = "Writes a row for each allocation and free into a file, in RMM's format",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = logging_option_table,
-    .n_options = sizeof logging_option_table / sizeof *logging_option_table,
-    .options_bytes = sizeof(struct logging_options),
-    .values = logging_values,
-    .n_values = N_VALUES,
-    .actions = logging_actions,
-    .n_actions = sizeof logging_actions / sizeof *logging_actions,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(logging_option_table, struct logging_options),
+    PLUGIN_VALUES(logging_values),
+    PLUGIN_ACTIONS(logging_actions),
     .ops = &logging_ops,
     .create = logging_create,
     .destroy = logging_destroy,

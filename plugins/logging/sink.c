@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.c: see sink.h. This file creates and closes logs and runs their writer threads; drain.h writes the rings.
+/* sink.c: see sink.h. This file creates and closes logs and runs their writer threads; drain.c writes the rings.
  *
  * Lock order: all_lock, a drain's lock, a ring's lock. */
 #include "sink.h"
 #include "../../core/base/deadline.h"
 #include "../../core/base/thread.h"
-#include "drain.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -31,19 +31,12 @@ static enum hipmm_status managed_create(const struct hipmm_services *services, c
   return status ? status : source_create(services, &managed_memory, sizeof(struct source), self_out);
 }
 
-static const struct hipmm_ops managed_ops = {
-    .struct_size = sizeof managed_ops,
-    .allocate = source_allocate,
-    .deallocate = source_deallocate,
-    .find = source_find,
-};
-
 HIPMM_EXPORT extern const struct hipmm_plugin managed_LTX_hipmm_plugin;
 
 const struct hipmm_plugin managed_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "managed",
     .version = "1.0",          .doc = "Managed memory, which migrates between host and devices (hipMallocManaged)",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    .ops = &managed_ops,       .create = managed_create,
+    .ops = &source_ops,        .create = managed_create,
     .destroy = source_destroy,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: the ops of `monotonic`. An allocation orders its stream after the earlier users of the memory (uses.h),
- * then gets the next free bytes (bump.h). */
+/* allocate.c: the ops of `monotonic`. An allocation orders its stream after the earlier users of the memory (uses.c),
+ * then gets the next free bytes (bump.c). */
 #include "monotonic.h"
 
 /* ---- Allocating ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bump.c: see bump.h. */
-#include "bump.h"
+/* bump.c: see monotonic.h. */
+#include "monotonic.h"
 
 #include "../common/host_array.h"
 

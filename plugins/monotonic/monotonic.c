@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* monotonic.c: the resource `monotonic`, a sub-allocator for work that is freed as a whole: options, values, create and
  * destroy. Allocations follow one another; a free only checks and counts; when the last block is freed, all memory is
- * available again, in the order of the streams that used it. allocate.c has the ops, bump.h the memory, uses.h the
+ * available again, in the order of the streams that used it. allocate.c has the ops, bump.c the memory, uses.h the
  * order of streams. */
 #include "monotonic.h"
 #include "../../core/base/text.h"
+#include "../common/descriptor.h"
 
 struct monotonic_options {
   uint64_t initial_size;
@@ -252,13 +253,9 @@ const struct hipmm_plugin monotonic_LTX_hipmm_plugin = {
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    .options = monotonic_option_table,
-    .n_options = sizeof monotonic_option_table / sizeof *monotonic_option_table,
-    .options_bytes = sizeof(struct monotonic_options),
-    .values = monotonic_values,
-    .n_values = N_VALUES,
-    .actions = monotonic_actions,
-    .n_actions = N_ACTIONS,
+    PLUGIN_OPTIONS(monotonic_option_table, struct monotonic_options),
+    PLUGIN_VALUES(monotonic_values),
+    PLUGIN_ACTIONS(monotonic_actions),
     .ops = &monotonic_ops,
     .create = monotonic_create,
     .destroy = monotonic_destroy,

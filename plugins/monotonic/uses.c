@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* uses.c: see uses.h. */
-#include "uses.h"
+/* uses.c: see monotonic.h. */
+#include "monotonic.h"
 
 static const size_t epochs_bytes = MAX_STREAMS * sizeof(uint64_t);
 

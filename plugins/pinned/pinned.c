@@ -30,19 +30,12 @@ static enum hipmm_status pinned_create(const struct hipmm_services *services, co
   return status ? status : source_create(services, &pinned_memory, sizeof(struct source), self_out);
 }
 
-static const struct hipmm_ops pinned_ops = {
-    .struct_size = sizeof pinned_ops,
-    .allocate = source_allocate,
-    .deallocate = source_deallocate,
-    .find = source_find,
-};
-
 HIPMM_EXPORT extern const struct hipmm_plugin pinned_LTX_hipmm_plugin;
 
 const struct hipmm_plugin pinned_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "pinned",
     .version = "1.0",          .doc = "Pinned host memory, which every device can access (hipHostMalloc)",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    .ops = &pinned_ops,        .create = pinned_create,
+    .ops = &source_ops,        .create = pinned_create,
     .destroy = source_destroy,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* addresses.c: see addresses.h. */
-#include "addresses.h"
+/* addresses.c: see chunks.h. */
+#include "chunks.h"
 
 /* ---- Ranges ---- */
 

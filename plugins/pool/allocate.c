@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* allocate.c: how the pool serves an allocation and a free. A hit in the thread's cache is served by pool_allocate() and
- * pool_deallocate() without the lock. A thread with a heap of its own (thread_heaps.h) uses that next. Everything else takes
+ * pool_deallocate() without the lock. A thread with a heap of its own (thread_heaps.c) uses that next. Everything else takes
  * the lock: miss.c. */
 #include "allocate.h"
 

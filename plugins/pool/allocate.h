@@ -3,22 +3,8 @@
 #ifndef HIPMM_PLUGINS_POOL_ALLOCATE_H
 #define HIPMM_PLUGINS_POOL_ALLOCATE_H
 
-#include "../common/biased_lock.h"
 #include "backing.h"
-#include "swapped_out.h"
-#include "thread_heaps.h"
-
-struct pool {
-  const struct hipmm_services *services;
-  struct caches caches;
-  struct biased_lock lock; /* of heap and backing, and of the list of caches */
-  struct heap heap;
-  struct backing backing;
-  uint64_t whole_bytes; /* blocks from this size on have chunks of their own, of this size; UINT64_MAX: none have */
-  struct thread_watch threads;
-  struct thread_heaps heaps;
-  struct swapped_out swapped_out; /* while the pool is suspended */
-};
+#include "cache.h"
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
@@ -77,5 +63,17 @@ enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const st
 
 /* The pool's thread_watch calls this when a thread ends. It does not wait for a pool that is busy. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
+
+/* ---- The content of a suspended pool, in pinned host memory (swapped_out.c). suspend.c calls with the pool's lock ---- */
+
+/* Copies the content of all allocated blocks to the host. After a failure nothing is saved; what is copied is still in
+ * the pool. */
+enum hipmm_status swapped_out_open(struct pool *pool);
+
+/* Copies it back, except for what was freed since, and keeps it. */
+enum hipmm_status swapped_out_restore(struct pool *pool);
+
+/* Frees what is saved. */
+void swapped_out_close(struct pool *pool);
 
 #endif

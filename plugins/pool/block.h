@@ -1,73 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* block.h: the records of a pool's blocks. Every byte of the pool lies in exactly one block, which is live or free. The
- * records are in host memory: the pool never touches device memory.
- *
- * Invariant: following `after` from the first block of a region visits its bytes once, in address order, and
- * blocks[b].start + blocks[b].bytes == blocks[after].start at each step. */
+/* block.h: the records of a pool's blocks, and the way from an address to its block. */
 #ifndef HIPMM_PLUGINS_POOL_BLOCK_H
 #define HIPMM_PLUGINS_POOL_BLOCK_H
 
-#include "../common/host_array.h"
-
-#include <hipmm/plugin.h>
-
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "types.h"
 
 /* On the way of each allocation and free: the call would cost as much as the function. */
 #define BLOCK_INLINE static inline __attribute__((always_inline))
-
-enum {
-  BLOCK_NONE = 0,    /* ids start at 1 */
-  UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
-  LEAF_BITS = 32,    /* a leaf of the map is for 4 GiB of address space */
-  ADDRESS_BITS = 47, /* of user space on the systems that have HIP */
-  CELL_BITS = 21
-};
-
-enum block_state {
-  BLOCK_UNUSED, /* the record is not in use */
-  BLOCK_FREE,
-  BLOCK_LIVE,
-  BLOCK_CACHED, /* freed, and in a cache (cache.h): live to the heap */
-  BLOCK_ON_LOAN /* held by the heaps of threads (thread_heaps.h): live to the heap */
-};
-
-struct block {
-  _Alignas(64) uint64_t start; /* address, a multiple of HIPMM_ALIGNMENT */
-  uint64_t bytes;              /* a multiple of HIPMM_ALIGNMENT, not 0 */
-  union {
-    uint64_t requested; /* live: the bytes that the caller asked for */
-    uint64_t epoch;     /* free: of the last free that is part of it, on its stream (stream_order.h) */
-  };
-  uint32_t before, after;  /* neighbours in the region */
-  uint32_t next, previous; /* free: its neighbours in the free_index */
-  uint32_t uncommitted;    /* free: the uncommitted granules in it (granules.h); live: 0 */
-  uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
-  uint16_t place;          /* free: its list in the free_index */
-  uint8_t state;
-  bool is_exported;      /* live: other processes may use its memory (visit_chunks); free: false */
-  hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
-};
-
-_Static_assert(sizeof(struct block) == 64, "a block is a cache line");
-
-/* All records, and two maps from an address to the block that starts there. Small blocks may start anywhere. Blocks as
- * large as a cell have a map of their own, with one entry for each cell: a program then uses few cache lines of it. */
-struct blocks {
-  struct block *items;       /* the memory of `records` */
-  uint32_t *large;           /* by cell of the address space, from address 0 on */
-  uint32_t *_Atomic *leaves; /* one for 1 << LEAF_BITS of addresses; NULL where the pool has none */
-  uint64_t granule_bytes;    /* a power of two (granules.h); 0: segments */
-  uint32_t unused;           /* list of unused records, through `next` */
-  uint32_t holes;            /* list of runs of unused records whose memory was released; used after `unused` */
-  uint32_t count;            /* records in front of the first that was never used, or was released; 0 included */
-  uint32_t most;             /* limit of `count` */
-  uint32_t live;             /* blocks in state BLOCK_LIVE */
-  uint32_t n_leaves;         /* leaves in use */
-  const struct hipmm_services *services;
-  struct host_array records;
-};
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
 void blocks_close(struct blocks *blocks);

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cache.c: finds, makes and flushes caches. Each has lists by size, for one thread and stream. */
 #include "cache.h"
-#include "../common/thread_cache.h"
-
-enum { MAX_CACHES = 4096, USED_CHAINS = 2 * MAX_CACHES, UNUSED_CHAINS = 256 };
-
-/* Lists of caches through `next`: those in use by thread and stream, the others by thread. Until a thread ends, a cache of
- * it that is not in use is for that thread alone, which may remember it. */
-struct cache_index {
-  uint16_t used[USED_CHAINS], unused[UNUSED_CHAINS];
-};
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services)
 {

@@ -12,41 +12,6 @@
 #include "../common/thread_cache.h"
 #include "heap.h"
 
-/* A cache holds blocks of at most CACHE_BLOCK_BYTES: the price of a search matters to small blocks, and small blocks prevent
- * few merges. */
-enum { CACHE_BLOCK_BYTES = 4096, CACHE_BINS = CACHE_BLOCK_BYTES / HIPMM_ALIGNMENT + 1 };
-
-/* Aligned, so that threads share no cache line. */
-struct cache {
-  _Alignas(64) struct gate gate;
-  uint32_t stream; /* its id; STREAM_READY: the cache is not in use */
-  hipmm_stream_t handle;
-  uint64_t thread;           /* the owner; 0: none */
-  bool is_abandoned;         /* the owner has ended, and set this without a lock */
-  uint64_t bytes;            /* in all bins */
-  uint64_t most_bytes;       /* limit of `bytes` */
-  int64_t requested;         /* bytes allocated from it less bytes freed to it, as requested */
-  int64_t live;              /* the same in blocks */
-  uint32_t next_bin;         /* a counter: the next bin to flush */
-  uint16_t next;             /* in a list of the index: 1 + number of the cache; 0: the last */
-  bool wants_heap;           /* the owner has waited for the pool's lock too often (thread_heaps.h) */
-  bool has_heap;             /* the owner allocates from its heap. Both are the owner's alone */
-  uint32_t n_waits;          /* weighed */
-  uint32_t bins[CACHE_BINS]; /* by size in units of HIPMM_ALIGNMENT: the first block, which was freed last */
-};
-
-struct cache_index;
-
-/* The caches of a pool. */
-struct caches {
-  const struct hipmm_services *services;
-  uint64_t serial; /* of the pool; never used again */
-  struct cache *items;
-  struct cache_index *index; /* finds items by thread and stream */
-  uint32_t count;            /* items ever used */
-  bool any_is_abandoned;     /* of any item */
-};
-
 bool caches_open(struct caches *caches, const struct hipmm_services *services);
 void caches_close(struct caches *caches);
 
@@ -76,12 +41,6 @@ bool caches_flush(struct caches *caches, struct heap *heap);
 /* Flushes the caches of a stream, or of a thread, which are then not in use. The pool's lock is held. */
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream);
 void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread);
-
-/* The sums over all caches of a pool. The pool's lock is held. */
-struct cache_totals {
-  uint64_t bytes;
-  int64_t requested, live;
-};
 
 struct cache_totals caches_totals(struct caches *caches);
 
@@ -147,8 +106,8 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_s
   return true;
 }
 
-/* Frees a block of at most CACHE_BLOCK_BYTES that the caller has claimed (block_claim()) to the cache. False, and nothing done, if the cache is full,
- * its gate is shut, or it is not in use any more. */
+/* Frees a block of at most CACHE_BLOCK_BYTES that the caller has claimed (block_claim()) to the cache. False, and nothing done,
+ * if the cache is full, its gate is shut, or it is not in use any more. */
 static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id)
 {
   if (!gate_enter(&cache->gate)) return false;
@@ -156,5 +115,55 @@ static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_
   gate_leave(&cache->gate);
   return is_added;
 }
+
+/* ---- Heaps of threads (thread_heaps.c) ----
+ *
+ * For threads that wait for the pool's lock. A thread that has waited for more than a small share of its time gets blocks of
+ * up to THREAD_HEAPS_MOST_BYTES from an arena, in which each thread and stream has memory of its own. The arena is the one of
+ * the type `arena`, with the pool as its upstream: what it holds is lent by the heap. It is made when the first thread needs
+ * it. The arena's locks are taken before the pool's: no function here is called with the pool's lock held, unless stated. */
+
+/* Of a block. Of *random*, one block in 75 is larger than 1 MiB, and one in 360 larger than this: with sixteen threads, the
+ * larger ones alone made them wait for each other. */
+enum { THREAD_HEAPS_MOST_BYTES = 4 << 20 };
+
+/* `upstream` serves the arena: it lends blocks. `record` is the pool's. */
+void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record);
+
+/* Destroys the arena, which gives everything back. Before the pool is destroyed. */
+void thread_heaps_close(struct thread_heaps *heaps);
+
+/* Counts an entry of the cache's owner into the pool's lock, which is held: whether the thread had to wait. */
+void thread_heaps_weigh(struct cache *cache, bool waited);
+
+static inline void thread_heaps_count_entry(struct cache *cache, bool waited)
+{
+  if (__builtin_expect(waited || cache->n_waits, 0)) thread_heaps_weigh(cache, waited);
+}
+
+/* Gives the calling thread, whose cache has waited enough, a heap for its stream. Nothing is done if that fails. */
+void thread_heaps_admit(struct thread_heaps *heaps, const struct hipmm_services *services, struct cache *cache,
+                        hipmm_stream_t handle);
+
+/* The arena, for calls of its ops; NULL if there is none. */
+static inline void *thread_heaps_arena(struct thread_heaps *heaps)
+{
+  return atomic_load_explicit(&heaps->arena, memory_order_acquire);
+}
+
+static inline const struct hipmm_ops *thread_heaps_ops(void)
+{
+  return arena_LTX_hipmm_plugin.ops;
+}
+
+/* The heaps give back what is idle. */
+static inline enum hipmm_status thread_heaps_trim(struct thread_heaps *heaps)
+{
+  void *arena = thread_heaps_arena(heaps);
+  return arena ? thread_heaps_ops()->trim(arena, 0) : HIPMM_OK;
+}
+
+/* A value of the arena; 0 if there is none. */
+int64_t thread_heaps_value(struct thread_heaps *heaps, const char *name);
 
 #endif

@@ -1,45 +1,71 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: the chunks of physical memory that are mapped under a pool's addresses (addresses.h). A chunk is a whole number of
- * granules. The driver's price is per chunk, not per byte. Called by granules.c, idle.c and backing.c. Knows nothing of
- * blocks. The caller holds the pool's lock.
+/* chunks.h: the chunks of physical memory that are mapped under a pool's addresses, and these
+ * addresses. A chunk is a whole number of
+ * granules. The driver's price is per chunk, not per byte. Called by granules.c, idle.c and backing.c, and of the addresses by swapped_out.c
+ * and suspend.c too. Knows nothing of blocks. The caller holds the pool's lock.
  *
  * A chunk has one current mapping, or it is an unmapped chunk. Where the upstream allows several mappings of one chunk,
  * a detached chunk keeps its old mapping as an alias mapping. To make an alias mapping the current one again costs
  * nothing. To detach a chunk needs no wait for the work that used it, if later work is ordered after that work. So a
- * periodic workload moves chunks between the same mappings without a driver call.
- *
- * Invariant: a committed granule lies in exactly one current mapping, and no two mappings overlap. */
+ * periodic workload moves chunks between the same mappings without a driver call. */
 #ifndef HIPMM_PLUGINS_POOL_CHUNKS_H
 #define HIPMM_PLUGINS_POOL_CHUNKS_H
 
-#include "addresses.h"
-#include "backing_ops.h"
+#include "types.h"
 
-struct chunk {
-  void *handle;      /* NULL: its memory was given back, see is_away */
-  uint32_t granules; /* its size; 0: the record is not in use */
-  uint32_t current;  /* number of the current mapping; 0: none */
-  uint32_t mappings; /* the list of all its mappings */
-  uint32_t next;     /* in the list of unmapped chunks, or of unused records */
-  bool is_away;      /* suspended: its mappings are in these records alone, and without a handle it has no memory */
-  bool is_exported;  /* as of the last suspend: a block of it is exported, so it kept its memory */
-};
+/* ---- Addresses (addresses.c) ----
+ *
+ * Reserved ranges of addresses, in granules, and the records of which chunk is mapped where. A granule is the smallest chunk of
+ * the runtime. Knows a chunk by its id only, and calls the driver only to reserve addresses. */
 
-struct chunks {
-  const struct hipmm_services *services;
-  struct hipmm_resource *upstream;
-  const struct hipmm_mapping *ops;
-  bool may_alias;  /* a chunk may have several mappings */
-  bool may_export; /* another process may get a chunk: each chunk is one granule, and no large block shares one */
-  struct held held;
-  bool is_suspended;   /* nothing may be created or mapped (suspend.c) */
-  uint64_t away_bytes; /* of the memory held: given back, and needed to resume */
-  struct chunk *items;
-  uint32_t count;    /* records ever used, 0 included */
-  uint32_t unused;   /* list of records to use again */
-  uint32_t unmapped; /* list of unmapped chunks: neither mapping nor destroying them succeeded */
-  struct addresses addresses;
-};
+static inline uint64_t addresses_round_up(const struct addresses *addresses, uint64_t bytes)
+{
+  return (bytes + addresses->granule_bytes - 1) & ~(addresses->granule_bytes - 1);
+}
+
+static inline uint64_t addresses_round_down(const struct addresses *addresses, uint64_t bytes)
+{
+  return bytes & ~(addresses->granule_bytes - 1);
+}
+
+/* Reserves another range, of `usual_bytes`, or less where the process has no more addresses, down to `least_bytes`. */
+enum hipmm_status addresses_reserve(struct addresses *addresses, uint64_t usual_bytes, uint64_t least_bytes,
+                                    const struct range **range_out);
+
+/* Gives the last range back, in which nothing is mapped; and all ranges. */
+void addresses_unreserve_last(struct addresses *addresses);
+void addresses_close(struct addresses *addresses);
+
+/* The address of the first, or the last, granule in [start, end) that is committed, or uncommitted, as asked; `end` if
+ * there is none. Both are multiples of the granule in one range. */
+uint64_t addresses_first(const struct addresses *addresses, uint64_t start, uint64_t end, bool committed);
+uint64_t addresses_last(const struct addresses *addresses, uint64_t start, uint64_t end, bool committed);
+
+/* The number of uncommitted granules in [start, end), which is as above. */
+uint32_t addresses_uncommitted(const struct addresses *addresses, uint64_t start, uint64_t end);
+
+/* The chunk that is mapped at the granule, and the address where that mapping begins; CHUNK_NONE if there is none. */
+uint32_t addresses_chunk_at(const struct addresses *addresses, uint64_t address, uint64_t *begin_out);
+
+/* The last mapping, of any kind, that has a granule in [start, end), which is not empty; 0 if there is none. */
+uint32_t addresses_last_mapping(const struct addresses *addresses, uint64_t start, uint64_t end);
+
+/* The number of a mapping that begins at the address; the address; and the record. */
+uint32_t addresses_mapping_at(const struct addresses *addresses, uint64_t address);
+uint64_t addresses_of_mapping(const struct addresses *addresses, uint32_t mapping);
+struct mapping *addresses_mapping(const struct addresses *addresses, uint32_t mapping);
+
+/* Records that the mapping's granules lie in a current mapping, or in none; and the same for any mapping. */
+void addresses_set_committed(struct addresses *addresses, uint32_t mapping, uint64_t granules, bool committed);
+void addresses_set_mapped(struct addresses *addresses, uint32_t mapping, uint64_t granules, bool mapped);
+
+/* ---- Chunks ---- */
+
+/* Changes the limit. With a maximum below what is held, the pool does not grow until it holds less. */
+static inline void held_set_maximum(struct held *held, uint64_t maximum_bytes)
+{
+  held->maximum_bytes = maximum_bytes / held->least_bytes * held->least_bytes;
+}
 
 /* Why growth `auto` should not use the upstream's mapping; NULL if there is no objection, or no mapping. */
 const char *chunks_discouraged_reason(const struct hipmm_resource *upstream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* explain.c: what the pool holds when an allocation has failed, and the most that could be allocated instead. By then
  * the pool has waited for all streams, merged free blocks, and released idle memory. */
-#include "explain.h"
+#include "backing.h"
 
 static uint64_t explain_headroom(const struct backing *backing)
 {

@@ -8,32 +8,6 @@
 
 #include "block.h"
 
-/* What a free block consists of. Requests use the kinds in this order: so whole granules become idle, which can be released
- * or moved. In a pool of segments every block is KIND_WHOLE. */
-enum kind {
-  KIND_BUSY,    /* no whole granule: other blocks are in its granules anyway */
-  KIND_WHOLE,   /* whole granules, all committed */
-  KIND_PARTIAL, /* uncommitted granules, and maybe committed ones */
-  KINDS
-};
-
-enum {
-  EXACT_LISTS = 256,       /* of one size each, in units of HIPMM_ALIGNMENT: below 64 KiB */
-  LISTS_PER_DOUBLING = 16, /* of the sizes from there on */
-  LIST_STEPS = 32,         /* adding to a list of several sizes, and searching it, takes no more */
-  FREE_LISTS = EXACT_LISTS + 32 * LISTS_PER_DOUBLING, /* of a kind */
-  KIND_WORDS = FREE_LISTS / 64
-};
-
-/* The lists of all kinds one after another: a block's place is the number of its list. */
-struct free_index {
-  _Alignas(64) uint64_t words;        /* which of `bits` are not zero: 0 when there is no block */
-  uint64_t bits[KINDS * KIND_WORDS];  /* which lists have blocks */
-  uint32_t lists[KINDS * FREE_LISTS]; /* the first block of each, roughly the smallest */
-};
-
-_Static_assert(64 >= KINDS * KIND_WORDS, "one word tells which of `bits` are not zero");
-
 /* ---- Places ---- */
 
 BLOCK_INLINE uint32_t free_index_list_of(uint64_t bytes)

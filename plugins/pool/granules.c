@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* granules.c: commits memory to the target of an allocation, chunk by chunk. Driver calls take microseconds, so this is
  * for allocations that find no committed block, never for reuse. */
-#include "granules.h"
-#include "idle.h"
+#include "backing.h"
 
 /* To create so many chunks takes longer than to ask whether they are available. */
 enum { MANY_CHUNKS = 16 };

@@ -4,25 +4,7 @@
 #ifndef HIPMM_PLUGINS_POOL_HEAP_H
 #define HIPMM_PLUGINS_POOL_HEAP_H
 
-#include "../common/stream_order.h"
 #include "free_index.h"
-
-struct heap {
-  struct free_index *free;  /* one for each stream */
-  uint32_t next_poll;       /* the stream where the next heap_poll() begins */
-  uint64_t live_bytes;      /* of live and cached blocks */
-  uint64_t requested_bytes; /* of live blocks, as requested */
-  uint64_t bytes;           /* of all regions, uncommitted parts included */
-  bool is_low_on_memory;    /* when new memory was last needed (slack.h) */
-  /* The number of uncommitted granules that have a byte of [start, end), which lies in a free block with some. Set by
-   * granules.c, with its first argument. */
-  uint32_t (*uncommitted_in)(const void *chunks, uint64_t start, uint64_t end);
-  const void *chunks;
-  struct streams streams;
-  struct stream_set holders;    /* streams with free blocks, except STREAM_READY */
-  struct stream_set with_event; /* those of them that may be waited for (stream_order.h) */
-  struct blocks blocks;
-};
 
 static inline struct block *heap_block(const struct heap *heap, uint32_t id)
 {
@@ -38,13 +20,6 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
 
 /* Removes a region if it is one free block that is ready for every stream; false otherwise. */
 bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes);
-
-struct request {
-  uint64_t bytes; /* rounded up to HIPMM_ALIGNMENT */
-  uint64_t alignment;
-  uint64_t requested; /* as the caller said */
-  uint32_t stream;
-};
 
 /* The size of a block that fits the request, wherever the block starts. */
 static inline uint64_t request_fit_bytes(const struct request *request)

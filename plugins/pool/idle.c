@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* idle.c: searches the free blocks that hold whole granules, each from its end on. */
-#include "idle.h"
+#include "backing.h"
 
 /* The whole granules in a block: [*start_out, *end_out). Returns how many of them are committed. */
 static uint64_t idle_whole_granules(const struct chunks *chunks, const struct block *block, uint64_t *start_out,

@@ -2,7 +2,7 @@
 /* miss.c: an allocation that neither a cache nor a free block that is ready can serve makes the attempts of the table
  * `attempts`, the cheapest first. The first that succeeds ends the search. When every attempt has failed, explain.c says why. */
 #include "allocate.h"
-#include "explain.h"
+#include "backing.h"
 
 /* An allocation while the attempts are made. */
 struct miss {
@@ -92,7 +92,7 @@ static const struct attempt {
     {pool_try_completed, SEVERAL_STREAMS},  /* blocks whose work has completed: an event query for each stream */
     {pool_try_waiting, SEVERAL_STREAMS},    /* a block of another stream: the request's stream waits for that stream */
     {pool_try_merged, SEVERAL_IN_SEGMENTS}, /* all free blocks, merged: the stream waits for all others */
-    {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.h): driver calls */
+    {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.c): driver calls */
     {pool_try_without_event, SEVERAL_STREAMS}, /* blocks of streams that may be gone: the host waits for the device */
     {pool_try_move, ALWAYS},                   /* idle chunks that are mapped elsewhere: driver calls */
     {pool_try_grow, ALWAYS},                   /* new memory: driver calls, and more memory held */

@@ -10,7 +10,7 @@ enum growth { GROWTH_AUTO, GROWTH_MAPPED, GROWTH_SEGMENTS };
 struct pool_options {
   uint64_t initial_size;
   uint64_t maximum_size;
-  uint64_t slack;  /* SLACK_AUTO: auto (slack.h) */
+  uint64_t slack;  /* SLACK_AUTO: auto (slack.c) */
   uint32_t growth; /* enum growth */
   uint32_t record; /* enum record (stream_order.h) */
 };

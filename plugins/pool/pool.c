@@ -3,6 +3,7 @@
  * and serves allocations from it; freed memory is reused in stream order. allocate.h has the ops, heap.h finds blocks,
  * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
 #include "../../core/base/text.h"
+#include "../common/descriptor.h"
 #include "allocate.h"
 
 /* ---- Values ---- */
@@ -306,13 +307,9 @@ const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    .options = options,
-    .n_options = sizeof options / sizeof *options,
-    .options_bytes = sizeof(struct pool_options),
-    .values = values,
-    .n_values = sizeof values / sizeof *values,
-    .actions = actions,
-    .n_actions = sizeof actions / sizeof *actions,
+    PLUGIN_OPTIONS(options, struct pool_options),
+    PLUGIN_VALUES(values),
+    PLUGIN_ACTIONS(actions),
     .ops = &ops,
     .create = pool_create,
     .destroy = pool_destroy,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* segments.c: adds segments, and releases them. */
-#include "segments.h"
+#include "backing.h"
 
 enum { MAX_SEGMENTS = 1 << 16 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* slack.c: the room that is left, and what follows from it. */
-#include "slack.h"
-#include "../common/sizes.h"
+#include "backing.h"
 
 enum {
   PEAK_SHARE = 16,  /* auto: the slack is this part of the peak of live memory, */

@@ -10,7 +10,7 @@
  * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
  * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
 #include "allocate.h"
-#include "idle.h"
+#include "backing.h"
 
 #include <time.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* swapped_out.c: see swapped_out.h. Memory of hipHostMalloc would be simpler: a driver writes and pins it page by page
+/* swapped_out.c: see allocate.h. Memory of hipHostMalloc would be simpler: a driver writes and pins it page by page
  * in one thread, 2 GiB a second on an H200's host, where a copy moves 50. Huge pages that several threads commit, each
  * a piece of its own, and that are pinned afterwards, keep up with the copies. */
-#include "swapped_out.h"
 #include "../../core/base/host_memory.h"
 #include "../../core/base/thread.h"
 #include "allocate.h"

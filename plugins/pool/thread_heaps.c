@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* thread_heaps.c: decides which threads get a heap, and makes the arena. */
-#include "thread_heaps.h"
+#include "cache.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 /* prefetch.c: an adaptor that prefetches managed memory to the resource's device at each allocation, in the order of the
  * allocation's stream (hipMemPrefetchAsync). Other memory is not prefetched, nor is memory of a device without
  * concurrent access to managed memory. Nothing is prefetched on a captured stream, since that would end the capture. */
+#include "../common/descriptor.h"
 #include "../common/memory_hint.h"
 
 static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void *ptr, size_t bytes,
@@ -79,11 +80,8 @@ const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
     .type = "prefetch",
     .version = "1.0",
     .doc = "Prefetches managed memory to the device at each allocation (hipMemPrefetchAsync)",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .values = prefetch_values,
-    .n_values = MEMORY_HINT_VALUES,
+    PLUGIN_ADAPTOR,
+    PLUGIN_VALUES(prefetch_values),
     .ops = &prefetch_ops,
     .create = prefetch_create,
     .destroy = prefetch_destroy,

@@ -6,7 +6,6 @@
  * block. So a block costs one record for each stream that uses it, and a new block is checked against one point for
  * each freed block in its place. */
 #include "race_memory.h"
-#include "race_unwritten.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* race_remains.c: see race_remains.h. Called by race_memory.c. The oldest remains are forgotten where there are very
+/* race_remains.c: see race_memory.h. Called by race_memory.c. The oldest remains are forgotten where there are very
  * many, so that memory is bounded. */
-#include "race_remains.h"
+#include "race_memory.h"
 
 #include <stdlib.h>
 

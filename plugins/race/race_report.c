@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* race_report.c: see race_report.h. Called by race_detector.c and race_memory.c. */
-#include "race_report.h"
+/* race_report.c: see race_memory.h. Called by race_detector.c and race_memory.c. */
 #include "../common/stack_traces.h"
+#include "race_memory.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* race_unwritten.c: see race_unwritten.h. Called by race_memory.c. */
-#include "race_unwritten.h"
+/* race_unwritten.c: see race_memory.h. Called by race_memory.c. */
+#include "race_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  *
  * As in `logging`, the event of an allocation is recorded after it succeeded and the event of a free before it is
  * forwarded, so the events of an address are in true order with any number of threads (see clock.h). */
+#include "../common/descriptor.h"
 #include "recorder.h"
 
 struct recording_options {
@@ -256,16 +257,10 @@ const struct hipmm_plugin recording_LTX_hipmm_plugin = {
     .type = "recording",
     .version = "1.0",
     .doc = "Records allocations and frees in a compact binary file, for some nanoseconds each",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = recording_option_table,
-    .n_options = sizeof recording_option_table / sizeof *recording_option_table,
-    .options_bytes = sizeof(struct recording_options),
-    .values = recording_values,
-    .n_values = N_VALUES,
-    .actions = recording_actions,
-    .n_actions = sizeof recording_actions / sizeof *recording_actions,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(recording_option_table, struct recording_options),
+    PLUGIN_VALUES(recording_values),
+    PLUGIN_ACTIONS(recording_actions),
     .ops = &recording_ops,
     .create = recording_create,
     .destroy = recording_destroy,

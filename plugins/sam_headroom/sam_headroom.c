@@ -5,6 +5,7 @@
  *
  * Advice applies to whole pages. Each block has its own pages, so advice reaches no other memory and ends with its
  * block. */
+#include "../common/descriptor.h"
 #include "../common/source.h"
 
 #include <sys/mman.h>
@@ -123,9 +124,7 @@ const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin = {
     .doc = "Pageable host memory that prefers the device while enough device memory stays free",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    .options = sam_headroom_option_table,
-    .n_options = sizeof sam_headroom_option_table / sizeof *sam_headroom_option_table,
-    .options_bytes = sizeof(struct sam_headroom_options),
+    PLUGIN_OPTIONS(sam_headroom_option_table, struct sam_headroom_options),
     .ops = &sam_headroom_ops,
     .create = sam_headroom_create,
     .destroy = source_destroy,

@@ -7,9 +7,8 @@
  * All counters are exact under any number of threads (counters.h): the calls count in one order, which agrees with what
  * each thread does and sees; the peak is the largest `current` in that order; and a reader gets counters of one
  * moment. */
+#include "../common/descriptor.h"
 #include "counters.h"
-
-#include <hipmm/plugin.h>
 
 enum statistics_value { CURRENT_BYTES, CURRENT_COUNT, PEAK_BYTES, PEAK_COUNT, TOTAL_BYTES, TOTAL_COUNT, N_VALUES };
 
@@ -257,13 +256,9 @@ const struct hipmm_plugin statistics_LTX_hipmm_plugin = {
     .type = "statistics",
     .version = "1.0",
     .doc = "Counts requested bytes and allocations: now, at their peak, and in all",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .values = statistics_values,
-    .n_values = N_VALUES,
-    .actions = statistics_actions,
-    .n_actions = sizeof statistics_actions / sizeof *statistics_actions,
+    PLUGIN_ADAPTOR,
+    PLUGIN_VALUES(statistics_values),
+    PLUGIN_ACTIONS(statistics_actions),
     .ops = &statistics_ops,
     .create = statistics_create,
     .destroy = statistics_destroy,

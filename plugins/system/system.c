@@ -14,19 +14,12 @@ static enum hipmm_status system_create(const struct hipmm_services *services, co
   return status ? status : source_create(services, &source_host_memory, sizeof(struct source), self_out);
 }
 
-static const struct hipmm_ops system_ops = {
-    .struct_size = sizeof system_ops,
-    .allocate = source_allocate,
-    .deallocate = source_deallocate,
-    .find = source_find,
-};
-
 HIPMM_EXPORT extern const struct hipmm_plugin system_LTX_hipmm_plugin;
 
 const struct hipmm_plugin system_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "system",
     .version = "1.0",          .doc = "Pageable host memory, on systems whose devices can access all of it",
     .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    .ops = &system_ops,        .create = system_create,
+    .ops = &source_ops,        .create = system_create,
     .destroy = source_destroy,
 };

@@ -3,6 +3,7 @@
  * core serialises plugins that declare that they are not. So this is for a plugin with a wrong declaration, and for
  * locating a race. It protects only the calls that come through it. */
 #include "../common/biased_lock.h"
+#include "../common/descriptor.h"
 
 struct thread_safe {
   const struct hipmm_services *services;
@@ -78,9 +79,7 @@ const struct hipmm_plugin thread_safe_LTX_hipmm_plugin = {
     .type = "thread_safe",
     .version = "1.0",
     .doc = "Admits one thread at a time to its upstream",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
+    PLUGIN_ADAPTOR,
     .ops = &thread_safe_ops,
     .create = thread_safe_create,
     .destroy = thread_safe_destroy,

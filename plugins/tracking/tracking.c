@@ -5,6 +5,7 @@
  * It refuses a free of an unknown pointer and a free with a wrong size, and writes both to the log; RMM's adaptor
  * forwards them. Requests of zero bytes are not listed. */
 #include "../../core/base/text.h"
+#include "../common/descriptor.h"
 #include "../common/live_blocks.h"
 #include "../common/stack_traces.h"
 
@@ -369,16 +370,10 @@ const struct hipmm_plugin tracking_LTX_hipmm_plugin = {
     .type = "tracking",
     .version = "1.0",
     .doc = "Keeps a list of all live allocations, optionally with stack traces, and reports what was never freed",
-    .role = HIPMM_ROLE_ADAPTOR,
-    .min_upstreams = 1,
-    .max_upstreams = 1,
-    .options = tracking_option_table,
-    .n_options = sizeof tracking_option_table / sizeof *tracking_option_table,
-    .options_bytes = sizeof(struct tracking_options),
-    .values = tracking_values,
-    .n_values = N_VALUES,
-    .actions = tracking_actions,
-    .n_actions = sizeof tracking_actions / sizeof *tracking_actions,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(tracking_option_table, struct tracking_options),
+    PLUGIN_VALUES(tracking_values),
+    PLUGIN_ACTIONS(tracking_actions),
     .ops = &tracking_ops,
     .create = tracking_create,
     .destroy = tracking_destroy,

@@ -4,8 +4,8 @@
  * is given out twice, the counts are right, the upstream has everything back, and there is no race. Mistakes must be found. */
 #include "../../plugins/arena/options.h"
 #include "../../plugins/pool/allocate.h"
+#include "../../plugins/pool/backing.h"
 #include "../../plugins/pool/options.h"
-#include "../../plugins/pool/slack.h"
 #include "interleave.h"
 #include "interleave_device.h"
 #include "interleave_use.h"

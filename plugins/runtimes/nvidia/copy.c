@@ -11,11 +11,8 @@ static bool copy_kind_is_valid(hipMemcpyKind kind)
 
 static CUresult copy_now(void *to, const void *from, size_t bytes)
 {
-  CUresult result = CUDA_SUCCESS;
-  if (bytes == 0) return result;
-  do result = nvidia_cuda.Memcpy(nvidia_address(to), nvidia_address(from), bytes);
-  while (nvidia_again(&result));
-  return result;
+  if (bytes == 0) return CUDA_SUCCESS;
+  return nvidia_call(nvidia_cuda.Memcpy(nvidia_address(to), nvidia_address(from), bytes));
 }
 
 /* The driver looks up both sides of a copy in the current context, and what it does not find there is an invalid value. In
@@ -38,10 +35,9 @@ static CUresult copy_where_stream_is(void *to, const void *from, size_t bytes, C
 
 static CUresult copy_later(void *to, const void *from, size_t bytes, hipStream_t stream)
 {
-  CUresult result = CUDA_SUCCESS;
-  if (bytes == 0) return result;
-  do result = nvidia_cuda.MemcpyAsync(nvidia_address(to), nvidia_address(from), bytes, nvidia_stream(stream));
-  while (nvidia_again(&result));
+  if (bytes == 0) return CUDA_SUCCESS;
+  CUresult result =
+      nvidia_call(nvidia_cuda.MemcpyAsync(nvidia_address(to), nvidia_address(from), bytes, nvidia_stream(stream)));
   if (result == CUDA_ERROR_INVALID_VALUE) result = copy_where_stream_is(to, from, bytes, nvidia_stream(stream));
   return result;
 }
@@ -153,11 +149,8 @@ hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int fro
 hipError_t hipMemsetD8(hipDeviceptr_t pointer, unsigned char value, size_t count)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result = CUDA_SUCCESS;
   if (count == 0) return hipSuccess;
-  do result = nvidia_cuda.MemsetD8(nvidia_address(pointer), value, count);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemsetD8(nvidia_address(pointer), value, count)));
 }
 
 hipError_t hipMemset(void *pointer, int value, size_t bytes)
@@ -168,11 +161,9 @@ hipError_t hipMemset(void *pointer, int value, size_t bytes)
 hipError_t hipMemsetD8Async(hipDeviceptr_t pointer, unsigned char value, size_t count, hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result = CUDA_SUCCESS;
   if (count == 0) return hipSuccess;
-  do result = nvidia_cuda.MemsetD8Async(nvidia_address(pointer), value, count, nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.MemsetD8Async(nvidia_address(pointer), value, count, nvidia_stream(stream))));
 }
 
 hipError_t hipMemsetAsync(void *pointer, int value, size_t bytes, hipStream_t stream)
@@ -184,42 +175,32 @@ hipError_t hipMemsetD16(hipDeviceptr_t pointer, unsigned short value, size_t cou
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemsetD16) return nvidia_fail(hipErrorNotSupported);
-  CUresult result = CUDA_SUCCESS;
   if (count == 0) return hipSuccess;
-  do result = nvidia_cuda.MemsetD16(nvidia_address(pointer), value, count);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemsetD16(nvidia_address(pointer), value, count)));
 }
 
 hipError_t hipMemsetD16Async(hipDeviceptr_t pointer, unsigned short value, size_t count, hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemsetD16Async) return nvidia_fail(hipErrorNotSupported);
-  CUresult result = CUDA_SUCCESS;
   if (count == 0) return hipSuccess;
-  do result = nvidia_cuda.MemsetD16Async(nvidia_address(pointer), value, count, nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.MemsetD16Async(nvidia_address(pointer), value, count, nvidia_stream(stream))));
 }
 
 hipError_t hipMemsetD32(hipDeviceptr_t pointer, int value, size_t count)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemsetD32) return nvidia_fail(hipErrorNotSupported);
-  CUresult result = CUDA_SUCCESS;
   if (count == 0) return hipSuccess;
-  do result = nvidia_cuda.MemsetD32(nvidia_address(pointer), (unsigned)value, count);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemsetD32(nvidia_address(pointer), (unsigned)value, count)));
 }
 
 hipError_t hipMemsetD32Async(hipDeviceptr_t pointer, int value, size_t count, hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemsetD32Async) return nvidia_fail(hipErrorNotSupported);
-  CUresult result = CUDA_SUCCESS;
   if (count == 0) return hipSuccess;
-  do result = nvidia_cuda.MemsetD32Async(nvidia_address(pointer), (unsigned)value, count, nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.MemsetD32Async(nvidia_address(pointer), (unsigned)value, count, nvidia_stream(stream))));
 }

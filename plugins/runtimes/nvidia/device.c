@@ -93,20 +93,14 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
 hipError_t hipDeviceSynchronize(void)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.CtxSynchronize();
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.CtxSynchronize()));
 }
 
 hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.CtxGetStreamPriorityRange) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.CtxGetStreamPriorityRange(least, greatest);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.CtxGetStreamPriorityRange(least, greatest)));
 }
 
 /* ---- Flags and limits ------------------------------------------------------------------------------------------ */
@@ -141,20 +135,14 @@ hipError_t hipDeviceGetLimit(size_t *value, enum hipLimit_t limit)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!value) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.CtxGetLimit) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.CtxGetLimit(value, (CUlimit)limit);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.CtxGetLimit(value, (CUlimit)limit)));
 }
 
 hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.CtxSetLimit) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.CtxSetLimit((CUlimit)limit, value);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.CtxSetLimit((CUlimit)limit, value)));
 }
 
 /* ---- Peers ----------------------------------------------------------------------------------------------------- */
@@ -174,9 +162,7 @@ hipError_t hipDeviceEnablePeerAccess(int peer, unsigned int flags)
   CUcontext context;
   CUresult result = nvidia_primary_context(peer, &context);
   if (result != CUDA_SUCCESS) return nvidia_end(result);
-  do result = nvidia_cuda.CtxEnablePeerAccess(context, flags);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.CtxEnablePeerAccess(context, flags)));
 }
 
 hipError_t hipDeviceDisablePeerAccess(int peer)
@@ -186,7 +172,5 @@ hipError_t hipDeviceDisablePeerAccess(int peer)
   CUcontext context;
   CUresult result = nvidia_primary_context(peer, &context);
   if (result != CUDA_SUCCESS) return nvidia_end(result);
-  do result = nvidia_cuda.CtxDisablePeerAccess(context);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.CtxDisablePeerAccess(context)));
 }

@@ -17,9 +17,7 @@ hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!event || (flags & ~(cudas | event_release_flags))) return nvidia_fail(hipErrorInvalidValue);
   CUevent created = NULL;
-  CUresult result;
-  do result = nvidia_cuda.EventCreate(&created, flags & cudas);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.EventCreate(&created, flags & cudas));
   if (result == CUDA_SUCCESS) *event = (hipEvent_t)created;
   return nvidia_end(result);
 }
@@ -32,37 +30,25 @@ hipError_t hipEventCreate(hipEvent_t *event)
 hipError_t hipEventDestroy(hipEvent_t event)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.EventDestroy(nvidia_event(event));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.EventDestroy(nvidia_event(event))));
 }
 
 hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.EventRecord(nvidia_event(event), nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.EventRecord(nvidia_event(event), nvidia_stream(stream))));
 }
 
 hipError_t hipEventQuery(hipEvent_t event)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.EventQuery(nvidia_event(event));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.EventQuery(nvidia_event(event))));
 }
 
 hipError_t hipEventSynchronize(hipEvent_t event)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.EventSynchronize(nvidia_event(event));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.EventSynchronize(nvidia_event(event))));
 }
 
 hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t stop)
@@ -70,8 +56,5 @@ hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t
   if (!nvidia_ready()) return nvidia_last_error;
   if (!milliseconds) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.EventElapsedTime) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.EventElapsedTime(milliseconds, nvidia_event(start), nvidia_event(stop));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.EventElapsedTime(milliseconds, nvidia_event(start), nvidia_event(stop))));
 }

@@ -19,10 +19,7 @@ static hipError_t host_allocate(void **pointer, size_t bytes, unsigned int flags
   if (!nvidia_cuda.MemHostAlloc) return nvidia_fail(hipErrorNotSupported);
   void *allocated = NULL;
   CUresult result = CUDA_SUCCESS;
-  if (bytes > 0) {
-    do result = nvidia_cuda.MemHostAlloc(&allocated, bytes, flags & cudas);
-    while (nvidia_again(&result));
-  }
+  if (bytes > 0) result = nvidia_call(nvidia_cuda.MemHostAlloc(&allocated, bytes, flags & cudas));
   if (result == CUDA_SUCCESS) *pointer = allocated;
   return nvidia_end(result);
 }
@@ -47,10 +44,7 @@ static hipError_t host_free(void *pointer)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pointer) return hipSuccess;
   if (!nvidia_cuda.MemFreeHost) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemFreeHost(pointer);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemFreeHost(pointer)));
 }
 
 hipError_t hipHostFree(void *pointer)
@@ -78,20 +72,14 @@ hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned int flags)
   if (!pointer || bytes == 0 || (flags & ~(cudas | hipExtHostRegisterCoarseGrained)))
     return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemHostRegister) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemHostRegister(pointer, bytes, flags & cudas);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemHostRegister(pointer, bytes, flags & cudas)));
 }
 
 hipError_t hipHostUnregister(void *pointer)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemHostUnregister) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemHostUnregister(pointer);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemHostUnregister(pointer)));
 }
 
 hipError_t hipHostGetDevicePointer(void **device_pointer, void *pointer, unsigned int flags)
@@ -100,9 +88,7 @@ hipError_t hipHostGetDevicePointer(void **device_pointer, void *pointer, unsigne
   if (!device_pointer) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemHostGetDevicePointer) return nvidia_fail(hipErrorNotSupported);
   CUdeviceptr address = 0;
-  CUresult result;
-  do result = nvidia_cuda.MemHostGetDevicePointer(&address, pointer, flags);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.MemHostGetDevicePointer(&address, pointer, flags));
   if (result == CUDA_SUCCESS) *device_pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -112,10 +98,7 @@ hipError_t hipHostGetFlags(unsigned int *flags, void *pointer)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!flags) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemHostGetFlags) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemHostGetFlags(flags, pointer);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemHostGetFlags(flags, pointer)));
 }
 
 /* ---- Managed --------------------------------------------------------------------------------------------------- */
@@ -131,9 +114,7 @@ hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned int flags)
     return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemAllocManaged) return nvidia_fail(hipErrorNotSupported);
   CUdeviceptr address = 0;
-  CUresult result;
-  do result = nvidia_cuda.MemAllocManaged(&address, bytes, flags);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.MemAllocManaged(&address, bytes, flags));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -154,20 +135,15 @@ hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advic
   if ((int)advice < hipMemAdviseSetReadMostly || (int)advice > hipMemAdviseUnsetAccessedBy)
     return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemAdvise) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemAdvise(nvidia_address(pointer), bytes, (CUmem_advise)advice, device);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemAdvise(nvidia_address(pointer), bytes, (CUmem_advise)advice, device)));
 }
 
 hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemPrefetchAsync) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemPrefetchAsync(nvidia_address(pointer), bytes, device, nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.MemPrefetchAsync(nvidia_address(pointer), bytes, device, nvidia_stream(stream))));
 }
 
 _Static_assert((int)hipMemRangeAttributeReadMostly == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&
@@ -184,12 +160,8 @@ hipError_t hipMemRangeGetAttribute(void *data, size_t data_bytes, hipMemRangeAtt
   if ((int)attribute < hipMemRangeAttributeReadMostly || (int)attribute > hipMemRangeAttributeLastPrefetchLocation)
     return nvidia_fail(attribute == hipMemRangeAttributeCoherencyMode ? hipErrorNotSupported : hipErrorInvalidValue);
   if (!nvidia_cuda.MemRangeGetAttribute) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do
-    result = nvidia_cuda.MemRangeGetAttribute(data, data_bytes, (CUmem_range_attribute)attribute,
-                                              nvidia_address(pointer), bytes);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemRangeGetAttribute(data, data_bytes, (CUmem_range_attribute)attribute,
+                                                                 nvidia_address(pointer), bytes)));
 }
 
 hipError_t hipMemRangeGetAttributes(void **data, size_t *data_bytes, hipMemRangeAttribute *attributes,
@@ -200,12 +172,8 @@ hipError_t hipMemRangeGetAttributes(void **data, size_t *data_bytes, hipMemRange
   for (size_t i = 0; i < n_attributes; i++)
     if (attributes[i] == hipMemRangeAttributeCoherencyMode) return nvidia_fail(hipErrorNotSupported);
   if (!nvidia_cuda.MemRangeGetAttributes) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do
-    result = nvidia_cuda.MemRangeGetAttributes(data, data_bytes, (CUmem_range_attribute *)attributes, n_attributes,
-                                               nvidia_address(pointer), bytes);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemRangeGetAttributes(data, data_bytes, (CUmem_range_attribute *)attributes,
+                                                                  n_attributes, nvidia_address(pointer), bytes)));
 }
 
 _Static_assert(hipMemAttachSingle == CU_MEM_ATTACH_SINGLE, "HIP and CUDA number these alike");
@@ -214,8 +182,6 @@ hipError_t hipStreamAttachMemAsync(hipStream_t stream, void *pointer, size_t byt
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.StreamAttachMemAsync) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.StreamAttachMemAsync(nvidia_stream(stream), nvidia_address(pointer), bytes, flags);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.StreamAttachMemAsync(nvidia_stream(stream), nvidia_address(pointer), bytes, flags)));
 }

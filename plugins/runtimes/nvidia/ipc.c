@@ -15,9 +15,7 @@ hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer)
   if (!handle || !pointer) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.IpcGetMemHandle) return nvidia_fail(hipErrorNotSupported);
   CUipcMemHandle made;
-  CUresult result;
-  do result = nvidia_cuda.IpcGetMemHandle(&made, nvidia_address(pointer));
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.IpcGetMemHandle(&made, nvidia_address(pointer)));
   if (result == CUDA_SUCCESS) memcpy(handle, &made, sizeof made);
   return nvidia_end(result);
 }
@@ -30,10 +28,8 @@ hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigne
   if (!nvidia_cuda.IpcOpenMemHandle) return nvidia_fail(hipErrorNotSupported);
   CUipcMemHandle given;
   CUdeviceptr address = 0;
-  CUresult result;
   memcpy(&given, &handle, sizeof given);
-  do result = nvidia_cuda.IpcOpenMemHandle(&address, given, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.IpcOpenMemHandle(&address, given, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -42,10 +38,7 @@ hipError_t hipIpcCloseMemHandle(void *pointer)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.IpcCloseMemHandle) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.IpcCloseMemHandle(nvidia_address(pointer));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.IpcCloseMemHandle(nvidia_address(pointer))));
 }
 
 hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event)
@@ -54,9 +47,7 @@ hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event)
   if (!handle) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.IpcGetEventHandle) return nvidia_fail(hipErrorNotSupported);
   CUipcEventHandle made;
-  CUresult result;
-  do result = nvidia_cuda.IpcGetEventHandle(&made, nvidia_event(event));
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.IpcGetEventHandle(&made, nvidia_event(event)));
   if (result == CUDA_SUCCESS) memcpy(handle, &made, sizeof made);
   return nvidia_end(result);
 }
@@ -68,10 +59,8 @@ hipError_t hipIpcOpenEventHandle(hipEvent_t *event, hipIpcEventHandle_t handle)
   if (!nvidia_cuda.IpcOpenEventHandle) return nvidia_fail(hipErrorNotSupported);
   CUipcEventHandle given;
   CUevent opened = NULL;
-  CUresult result;
   memcpy(&given, &handle, sizeof given);
-  do result = nvidia_cuda.IpcOpenEventHandle(&opened, given);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.IpcOpenEventHandle(&opened, given));
   if (result == CUDA_SUCCESS) *event = (hipEvent_t)opened;
   return nvidia_end(result);
 }

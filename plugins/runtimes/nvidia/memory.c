@@ -11,10 +11,7 @@ hipError_t hipMalloc(void **pointer, size_t bytes)
   if (!pointer) return nvidia_fail(hipErrorInvalidValue);
   CUdeviceptr address = 0;
   CUresult result = CUDA_SUCCESS;
-  if (bytes > 0) {
-    do result = nvidia_cuda.MemAlloc(&address, bytes);
-    while (nvidia_again(&result));
-  }
+  if (bytes > 0) result = nvidia_call(nvidia_cuda.MemAlloc(&address, bytes));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -39,8 +36,7 @@ hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t he
   CUresult result = CUDA_SUCCESS;
   if (width > 0 && height > 0) {
     size_t row_bytes = 0;
-    do result = nvidia_cuda.MemAllocPitch(&address, &row_bytes, width, height, widest_access);
-    while (nvidia_again(&result));
+    result = nvidia_call(nvidia_cuda.MemAllocPitch(&address, &row_bytes, width, height, widest_access));
     if (result == CUDA_SUCCESS) *pitch = row_bytes;
   }
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
@@ -55,19 +51,14 @@ hipError_t hipFree(void *pointer)
     nvidia_bind_thread(&result);
     return nvidia_end(result);
   }
-  do result = nvidia_cuda.MemFree(nvidia_address(pointer));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemFree(nvidia_address(pointer))));
 }
 
 hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!free_bytes || !total_bytes) return nvidia_fail(hipErrorInvalidValue);
-  CUresult result;
-  do result = nvidia_cuda.MemGetInfo(free_bytes, total_bytes);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemGetInfo(free_bytes, total_bytes)));
 }
 
 /* ---- Queries --------------------------------------------------------------------------------------------------- */
@@ -75,9 +66,7 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 static CUresult memory_range(const void *pointer, CUdeviceptr *base_out, size_t *bytes_out)
 {
   if (!nvidia_cuda.MemGetAddressRange) return CUDA_ERROR_NOT_SUPPORTED;
-  CUresult result;
-  do result = nvidia_cuda.MemGetAddressRange(base_out, bytes_out, nvidia_address(pointer));
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.MemGetAddressRange(base_out, bytes_out, nvidia_address(pointer)));
   return result;
 }
 
@@ -125,12 +114,8 @@ static CUresult memory_find(const void *pointer, struct memory_facts *facts_out)
                     &facts_out->host_pointer};
   *facts_out = (struct memory_facts){.device = -1};
   if (!nvidia_cuda.PointerGetAttributes) return CUDA_ERROR_NOT_SUPPORTED;
-  CUresult result;
-  do
-    result =
-        nvidia_cuda.PointerGetAttributes(sizeof values / sizeof *values, attributes, values, nvidia_address(pointer));
-  while (nvidia_again(&result));
-  return result;
+  return nvidia_call(
+      nvidia_cuda.PointerGetAttributes(sizeof values / sizeof *values, attributes, values, nvidia_address(pointer)));
 }
 
 static unsigned memory_host_flags(void *pointer)

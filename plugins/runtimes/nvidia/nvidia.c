@@ -2,6 +2,7 @@
 /* nvidia.c: the descriptor of the nvidia runtime, and how it comes into force. Read and called by the core, once,
  * before its first HIP call. A plugin of the role "runtime": it makes no resource. */
 #include "nvidia.h"
+#include "../../common/descriptor.h"
 
 #include <string.h>
 
@@ -43,13 +44,8 @@ static enum hipmm_status nvidia_create(const struct hipmm_services *services, co
 
 HIPMM_EXPORT extern const struct hipmm_plugin nvidia_LTX_hipmm_plugin;
 const struct hipmm_plugin nvidia_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,
-    .type = "nvidia",
-    .version = "1.0.0",
-    .doc = "Runs the HIP API on NVIDIA's driver",
-    .role = HIPMM_ROLE_RUNTIME,
-    .options = nvidia_option_table,
-    .n_options = sizeof nvidia_option_table / sizeof *nvidia_option_table,
-    .options_bytes = sizeof(struct nvidia_options),
+    HIPMM_PLUGIN_HEAD,          .type = "nvidia",
+    .version = "1.0.0",         .doc = "Runs the HIP API on NVIDIA's driver",
+    .role = HIPMM_ROLE_RUNTIME, PLUGIN_OPTIONS(nvidia_option_table, struct nvidia_options),
     .create = nvidia_create,
 };

@@ -13,15 +13,13 @@
  *
  * Every HIP function has the same shape:
  *
- *     if (!nvidia_ready()) return nvidia_last_error;    loads the driver the first time
- *     do
- *       result = nvidia_cuda.Something(…);              one call through a pointer
- *     while (nvidia_again(&result));                    once more if the thread had no context yet
- *     return nvidia_end(result);                        HIP's code, stored for hipGetLastError
+ *     if (!nvidia_ready()) return nvidia_last_error;              loads the driver the first time
+ *     return nvidia_end(nvidia_call(nvidia_cuda.Something(…)));   one call through a pointer, and once more if the thread
+ *                                                                 had no context yet; HIP's code, for hipGetLastError
  *
  * so a call that succeeds costs a load, a test and the driver's function. A thread gets a context only when the driver
  * says that a function needs one: the primary context of device 0, as with CUDA's own runtime. A function that needs no
- * context has no loop. */
+ * context has no nvidia_call(). */
 #ifndef HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
 #define HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
 
@@ -97,6 +95,15 @@ static inline bool nvidia_again(CUresult *result)
 {
   return __builtin_expect(*result == CUDA_ERROR_INVALID_CONTEXT, 0) && nvidia_bind_thread(result);
 }
+
+/* The result of a call of the driver. */
+#define nvidia_call(call)                 \
+  __extension__({                         \
+    CUresult nvidia_result;               \
+    do nvidia_result = (call);            \
+    while (nvidia_again(&nvidia_result)); \
+    nvidia_result;                        \
+  })
 
 /* CUDA's handle of a device is its number, as CUDA's own runtime takes for granted. */
 static inline bool nvidia_device_exists(int device)

@@ -17,10 +17,7 @@ hipError_t hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream)
   if (!nvidia_cuda.MemAllocAsync) return nvidia_fail(hipErrorNotSupported);
   CUdeviceptr address = 0;
   CUresult result = CUDA_SUCCESS;
-  if (bytes > 0) {
-    do result = nvidia_cuda.MemAllocAsync(&address, bytes, nvidia_stream(stream));
-    while (nvidia_again(&result));
-  }
+  if (bytes > 0) result = nvidia_call(nvidia_cuda.MemAllocAsync(&address, bytes, nvidia_stream(stream)));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -32,10 +29,8 @@ hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t poo
   if (!nvidia_cuda.MemAllocFromPoolAsync) return nvidia_fail(hipErrorNotSupported);
   CUdeviceptr address = 0;
   CUresult result = CUDA_SUCCESS;
-  if (bytes > 0) {
-    do result = nvidia_cuda.MemAllocFromPoolAsync(&address, bytes, pool_of(pool), nvidia_stream(stream));
-    while (nvidia_again(&result));
-  }
+  if (bytes > 0)
+    result = nvidia_call(nvidia_cuda.MemAllocFromPoolAsync(&address, bytes, pool_of(pool), nvidia_stream(stream)));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }
@@ -45,10 +40,7 @@ hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pointer) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemFreeAsync) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemFreeAsync(nvidia_address(pointer), nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemFreeAsync(nvidia_address(pointer), nvidia_stream(stream))));
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------------------------- */
@@ -74,9 +66,7 @@ hipError_t hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *given)
   if (!nvidia_cuda.MemPoolCreate) return nvidia_fail(hipErrorNotSupported);
   CUmemPoolProps properties = pool_properties(given);
   CUmemoryPool created = NULL;
-  CUresult result;
-  do result = nvidia_cuda.MemPoolCreate(&created, &properties);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.MemPoolCreate(&created, &properties));
   if (result == CUDA_SUCCESS) *pool = (hipMemPool_t)created;
   return nvidia_end(result);
 }
@@ -86,10 +76,7 @@ hipError_t hipMemPoolDestroy(hipMemPool_t pool)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pool) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolDestroy) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemPoolDestroy(pool_of(pool));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemPoolDestroy(pool_of(pool))));
 }
 
 hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value)
@@ -97,10 +84,7 @@ hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, v
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pool || !value) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolSetAttribute) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemPoolSetAttribute(pool_of(pool), (CUmemPool_attribute)attribute, value);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemPoolSetAttribute(pool_of(pool), (CUmemPool_attribute)attribute, value)));
 }
 
 hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value)
@@ -108,10 +92,7 @@ hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, v
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pool || !value) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolGetAttribute) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemPoolGetAttribute(pool_of(pool), (CUmemPool_attribute)attribute, value);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemPoolGetAttribute(pool_of(pool), (CUmemPool_attribute)attribute, value)));
 }
 
 hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
@@ -119,10 +100,7 @@ hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pool) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolTrimTo) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemPoolTrimTo(pool_of(pool), keep_bytes);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemPoolTrimTo(pool_of(pool), keep_bytes)));
 }
 
 hipError_t hipMemPoolSetAccess(hipMemPool_t pool, const hipMemAccessDesc *access, size_t count)
@@ -130,10 +108,7 @@ hipError_t hipMemPoolSetAccess(hipMemPool_t pool, const hipMemAccessDesc *access
   if (!nvidia_ready()) return nvidia_last_error;
   if (!pool || (!access && count > 0)) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolSetAccess) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemPoolSetAccess(pool_of(pool), nvidia_access(access), count);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemPoolSetAccess(pool_of(pool), nvidia_access(access), count)));
 }
 
 hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t pool, hipMemLocation *location)
@@ -143,9 +118,7 @@ hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t pool, hipM
   if (!nvidia_cuda.MemPoolGetAccess) return nvidia_fail(hipErrorNotSupported);
   CUmemLocation where = {.type = (CUmemLocationType)location->type, .id = location->id};
   CUmemAccess_flags found = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  CUresult result;
-  do result = nvidia_cuda.MemPoolGetAccess(&found, pool_of(pool), &where);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.MemPoolGetAccess(&found, pool_of(pool), &where));
   if (result == CUDA_SUCCESS) *flags = (hipMemAccessFlags)found;
   return nvidia_end(result);
 }

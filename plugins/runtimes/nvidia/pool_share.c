@@ -21,9 +21,8 @@ hipError_t hipMemPoolImportFromShareableHandle(hipMemPool_t *pool, void *handle,
   if (!pool) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolImportFromShareableHandle) return nvidia_fail(hipErrorNotSupported);
   CUmemoryPool imported = NULL;
-  CUresult result;
-  do result = nvidia_cuda.MemPoolImportFromShareableHandle(&imported, handle, (CUmemAllocationHandleType)type, flags);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(
+      nvidia_cuda.MemPoolImportFromShareableHandle(&imported, handle, (CUmemAllocationHandleType)type, flags));
   if (result == CUDA_SUCCESS) *pool = (hipMemPool_t)imported;
   return nvidia_end(result);
 }
@@ -42,9 +41,8 @@ hipError_t hipMemPoolImportPointer(void **pointer, hipMemPool_t pool, hipMemPool
   if (!pointer || !pool || !data) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolImportPointer) return nvidia_fail(hipErrorNotSupported);
   CUdeviceptr address = 0;
-  CUresult result;
-  do result = nvidia_cuda.MemPoolImportPointer(&address, (CUmemoryPool)pool, (CUmemPoolPtrExportData *)data);
-  while (nvidia_again(&result));
+  CUresult result =
+      nvidia_call(nvidia_cuda.MemPoolImportPointer(&address, (CUmemoryPool)pool, (CUmemPoolPtrExportData *)data));
   if (result == CUDA_SUCCESS) *pointer = nvidia_pointer(address);
   return nvidia_end(result);
 }

@@ -19,9 +19,7 @@ hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!stream) return nvidia_fail(hipErrorInvalidValue);
   CUstream created = NULL;
-  CUresult result;
-  do result = nvidia_cuda.StreamCreate(&created, flags);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.StreamCreate(&created, flags));
   if (result == CUDA_SUCCESS) *stream = (hipStream_t)created;
   return nvidia_end(result);
 }
@@ -37,9 +35,7 @@ hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, 
   if (!stream) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.StreamCreateWithPriority) return nvidia_fail(hipErrorNotSupported);
   CUstream created = NULL;
-  CUresult result;
-  do result = nvidia_cuda.StreamCreateWithPriority(&created, flags, priority);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.StreamCreateWithPriority(&created, flags, priority));
   if (result == CUDA_SUCCESS) *stream = (hipStream_t)created;
   return nvidia_end(result);
 }
@@ -48,10 +44,7 @@ hipError_t hipStreamDestroy(hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!stream_is_object(stream)) return nvidia_fail(hipErrorInvalidHandle);
-  CUresult result;
-  do result = nvidia_cuda.StreamDestroy(nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamDestroy(nvidia_stream(stream))));
 }
 
 /* ---- Order ----------------------------------------------------------------------------------------------------- */
@@ -59,28 +52,19 @@ hipError_t hipStreamDestroy(hipStream_t stream)
 hipError_t hipStreamSynchronize(hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.StreamSynchronize(nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamSynchronize(nvidia_stream(stream))));
 }
 
 hipError_t hipStreamQuery(hipStream_t stream)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.StreamQuery(nvidia_stream(stream));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamQuery(nvidia_stream(stream))));
 }
 
 hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  CUresult result;
-  do result = nvidia_cuda.StreamWaitEvent(nvidia_stream(stream), nvidia_event(event), flags);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamWaitEvent(nvidia_stream(stream), nvidia_event(event), flags)));
 }
 
 /* ---- Queries --------------------------------------------------------------------------------------------------- */
@@ -90,10 +74,7 @@ hipError_t hipStreamGetFlags(hipStream_t stream, unsigned int *flags)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!flags) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.StreamGetFlags) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.StreamGetFlags(nvidia_stream(stream), flags);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamGetFlags(nvidia_stream(stream), flags)));
 }
 
 hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
@@ -101,10 +82,7 @@ hipError_t hipStreamGetPriority(hipStream_t stream, int *priority)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!priority) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.StreamGetPriority) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.StreamGetPriority(nvidia_stream(stream), priority);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamGetPriority(nvidia_stream(stream), priority)));
 }
 
 /* Only the device of the current context can be queried, so the context of the stream becomes current for a moment.
@@ -126,9 +104,7 @@ hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device)
     return nvidia_fail(hipErrorNotSupported);
   CUcontext context = NULL;
   CUdevice found = 0;
-  CUresult result;
-  do result = nvidia_cuda.StreamGetCtx(nvidia_stream(stream), &context);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.StreamGetCtx(nvidia_stream(stream), &context));
   if (result == CUDA_SUCCESS) result = stream_device_of(context, &found);
   if (result == CUDA_SUCCESS) *device = found;
   return nvidia_end(result);
@@ -140,10 +116,7 @@ hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
   if (!nvidia_ready()) return nvidia_last_error;
   if (!id) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.StreamGetId) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.StreamGetId(nvidia_stream(stream), id);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.StreamGetId(nvidia_stream(stream), id)));
 }
 
 _Static_assert((int)hipStreamCaptureStatusNone == CU_STREAM_CAPTURE_STATUS_NONE &&
@@ -157,9 +130,7 @@ hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *stat
   if (!status) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.StreamIsCapturing) return nvidia_fail(hipErrorNotSupported);
   CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result;
-  do result = nvidia_cuda.StreamIsCapturing(nvidia_stream(stream), &found);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.StreamIsCapturing(nvidia_stream(stream), &found));
   if (result == CUDA_SUCCESS) *status = (hipStreamCaptureStatus)found;
   return nvidia_end(result);
 }
@@ -187,10 +158,7 @@ hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t function, void *arg
   if (!nvidia_ready()) return nvidia_last_error;
   if (!function) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.LaunchHostFunc) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.LaunchHostFunc(nvidia_stream(stream), function, argument);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.LaunchHostFunc(nvidia_stream(stream), function, argument)));
 }
 
 /* A callback gets HIP's error code, so a callback of this file is between the driver and the application's. */
@@ -214,9 +182,7 @@ hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback
   struct stream_callback *both = malloc(sizeof *both);
   if (!both) return nvidia_fail(hipErrorOutOfMemory);
   *both = (struct stream_callback){.callback = callback, .argument = argument};
-  CUresult result;
-  do result = nvidia_cuda.StreamAddCallback(nvidia_stream(stream), stream_call_back, both, flags);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.StreamAddCallback(nvidia_stream(stream), stream_call_back, both, flags));
   if (result != CUDA_SUCCESS) free(both);
   return nvidia_end(result);
 }

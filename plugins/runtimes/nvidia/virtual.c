@@ -108,9 +108,7 @@ hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, c
   if (!nvidia_cuda.MemCreate) return nvidia_fail(hipErrorNotSupported);
   CUmemAllocationProp properties = virtual_properties(given);
   CUmemGenericAllocationHandle created = 0;
-  CUresult result;
-  do result = nvidia_cuda.MemCreate(&created, bytes, &properties, flags);
-  while (nvidia_again(&result));
+  CUresult result = nvidia_call(nvidia_cuda.MemCreate(&created, bytes, &properties, flags));
   if (result == CUDA_SUCCESS) *handle = virtual_handle_back(created);
   return nvidia_end(result);
 }
@@ -159,10 +157,9 @@ hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *hand
   if (!handle) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemImportFromShareableHandle) return nvidia_fail(hipErrorNotSupported);
   CUmemGenericAllocationHandle imported = 0;
-  CUresult result;
   void *descriptor = virtual_descriptor(shareable, type);
-  do result = nvidia_cuda.MemImportFromShareableHandle(&imported, descriptor, (CUmemAllocationHandleType)type);
-  while (nvidia_again(&result));
+  CUresult result =
+      nvidia_call(nvidia_cuda.MemImportFromShareableHandle(&imported, descriptor, (CUmemAllocationHandleType)type));
   if (result == CUDA_SUCCESS) *handle = virtual_handle_back(imported);
   return nvidia_end(result);
 }
@@ -174,20 +171,15 @@ hipError_t hipMemMap(void *pointer, size_t bytes, size_t offset, hipMemGenericAl
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemMap) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemMap(nvidia_address(pointer), bytes, offset, virtual_handle(handle), flags);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.MemMap(nvidia_address(pointer), bytes, offset, virtual_handle(handle), flags)));
 }
 
 hipError_t hipMemUnmap(void *pointer, size_t bytes)
 {
   if (!nvidia_ready()) return nvidia_last_error;
   if (!nvidia_cuda.MemUnmap) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemUnmap(nvidia_address(pointer), bytes);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemUnmap(nvidia_address(pointer), bytes)));
 }
 
 hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *access, size_t count)
@@ -195,10 +187,8 @@ hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *
   if (!nvidia_ready()) return nvidia_last_error;
   if (!access || count == 0) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemSetAccess) return nvidia_fail(hipErrorNotSupported);
-  CUresult result;
-  do result = nvidia_cuda.MemSetAccess(nvidia_address(pointer), bytes, nvidia_access(access), count);
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(
+      nvidia_call(nvidia_cuda.MemSetAccess(nvidia_address(pointer), bytes, nvidia_access(access), count)));
 }
 
 hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer)
@@ -207,8 +197,5 @@ hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *loca
   if (!flags || !location) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemGetAccess) return nvidia_fail(hipErrorNotSupported);
   CUmemLocation where = {.type = (CUmemLocationType)location->type, .id = location->id};
-  CUresult result;
-  do result = nvidia_cuda.MemGetAccess(flags, &where, nvidia_address(pointer));
-  while (nvidia_again(&result));
-  return nvidia_end(result);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemGetAccess(flags, &where, nvidia_address(pointer))));
 }

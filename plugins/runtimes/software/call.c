@@ -2,6 +2,7 @@
 /* call.c: what every HIP function does first and last: it counts the call, fails if a failure is scheduled, takes the
  * lock, and stores its error for hipGetLastError. Nothing here belongs to one HIP function alone, but for those that
  * read an error. */
+#include "../../common/hip_error.h"
 #include "graph.h"
 
 static atomic_bool call_forked;
@@ -119,11 +120,11 @@ hipError_t hipPeekAtLastError(void)
 const char *hipGetErrorName(hipError_t error)
 {
   software_enter(SOFTWARE_hipGetErrorName);
-  return software_error_name(error);
+  return hip_error_name((int)error);
 }
 
 const char *hipGetErrorString(hipError_t error)
 {
   software_enter(SOFTWARE_hipGetErrorString);
-  return software_error_text(error);
+  return hip_error_text((int)error);
 }

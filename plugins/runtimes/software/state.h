@@ -337,8 +337,6 @@ void software_call_table_unlock(void);
 
 /* A code by its name or as a decimal number; false if it is neither. */
 bool software_error_parse(const char *text, hipError_t *error_out);
-const char *software_error_name(hipError_t code);
-const char *software_error_text(hipError_t code);
 
 /* ---- environment.c --------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 void assert_error(hipError_t error, hipError_t wanted, const char *call, const char *file, int line)
 {
   if (error == wanted) return;
-  print_error("%s: %s (%d), not %s (%d)\n", call, software_error_name(error), (int)error, software_error_name(wanted),
+  print_error("%s: %s (%d), not %s (%d)\n", call, hipGetErrorName(error), (int)error, hipGetErrorName(wanted),
               (int)wanted);
   _fail(file, line);
 }

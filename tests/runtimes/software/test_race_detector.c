@@ -5,7 +5,7 @@
  *
  * The detector is on until its process ends. So each test runs in a child, and this process never calls the detector. */
 #include "../../../plugins/race/race_detector.h"
-#include "../../../plugins/race/race_unwritten.h"
+#include "../../../plugins/race/race_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

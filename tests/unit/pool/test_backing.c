@@ -3,7 +3,6 @@
  * the last byte of the maximum, moves to where it is needed, and goes back. HIPMM_TEST_RUNS makes more random runs or
  * fewer. */
 #include "../../../plugins/pool/backing.h"
-#include "../../../plugins/pool/idle.h"
 #include "../../support/random.h"
 #include "../../support/support.h"
 #include "fake.h"

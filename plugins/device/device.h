@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.h: the device resource itself, and the other devices that may access its memory: all devices that can reach it
+/* device.h: the device resource itself, and the other devices that may access its memory: all devices that can reach it
  * access mapped memory (where devices are announced: from when they are), and the devices of the option "peers" access
  * memory of hipMalloc. */
-#ifndef HIPMM_PLUGINS_DEVICE_PEERS_H
-#define HIPMM_PLUGINS_DEVICE_PEERS_H
+#ifndef HIPMM_PLUGINS_DEVICE_DEVICE_H
+#define HIPMM_PLUGINS_DEVICE_DEVICE_H
 
 #include "../../core/base/key_tree.h"
 #include "../common/device_reach.h"
 #include "../common/source.h"
 
+#include <hipmm/plugin.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* A row of the option. */
 struct peer {
@@ -22,7 +24,7 @@ struct device_options {
   uint32_t handle_type; /* HIP's numbers are the indices of device_handle_types */
 };
 
-struct device_import; /* import.h */
+struct device_import; /* import.c */
 
 struct device {
   struct source source;
@@ -39,6 +41,8 @@ struct device {
   struct key_tree_node *unused;   /* linked by `right` */
   struct peers_block *blocks;     /* of nodes */
 };
+
+/* ---- Other devices (peers.c) ---- */
 
 /* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices
  * that do not exist or cannot access the memory. */
@@ -58,5 +62,19 @@ int peers_unmap(struct device *device, void *address, size_t bytes);
 
 /* The op grant_access. */
 enum hipmm_status peers_grant_access(void *self, int peer);
+
+/* ---- Virtual memory, for a pool above (mapping.c) ---- */
+
+/* Its `self` is the device resource's own, a struct device (device.h). */
+extern const struct hipmm_mapping device_mapping;
+
+/* ---- Mapped memory of other processes as blocks of this resource (import.c) ---- */
+
+/* Its `self` is a struct device. */
+extern const struct hipmm_sharing device_sharing;
+
+/* Unmaps an imported block, and forgets it. False, and nothing is done, for a block that is not imported. No work uses the
+ * block. The device is current. */
+bool import_release(struct device *device, const void *ptr, enum hipmm_status *status_out);
 
 #endif
