@@ -101,19 +101,23 @@ uint64_t option_percent_of(long double percent, uint64_t free_bytes)
   return bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-/* Below 0, 0 or above 0 as the number lies below, on or above the bound; 0 too if the free memory must be known. */
+int option_compare_numbers(struct option_number a, struct option_number b, uint64_t free_bytes)
+{
+  if (a.is_percent != b.is_percent) {
+    if (!free_bytes) return 0;
+    if (a.is_percent) a.value = (long double)option_percent_of(a.value, free_bytes);
+    if (b.is_percent) b.value = (long double)option_percent_of(b.value, free_bytes);
+  }
+  return (a.value > b.value) - (a.value < b.value);
+}
+
+/* Below 0, 0 or above 0 as the number lies below, on or above the bound. */
 static int option_number_compare_to_bound(const struct option_reading *reading, struct option_number number,
                                           const char *bound_text)
 {
   struct option_number bound;
-  bool is_number = option_number_from_text(reading->row, bound_text, &bound);
-  uint64_t free_bytes = reading->context->free_bytes;
-  if (!is_number || (number.is_percent != bound.is_percent && !free_bytes)) return 0;
-  if (number.is_percent != bound.is_percent) {
-    if (number.is_percent) number.value = (long double)option_percent_of(number.value, free_bytes);
-    if (bound.is_percent) bound.value = (long double)option_percent_of(bound.value, free_bytes);
-  }
-  return (number.value > bound.value) - (number.value < bound.value);
+  if (!option_number_from_text(reading->row, bound_text, &bound)) return 0;
+  return option_compare_numbers(number, bound, reading->context->free_bytes);
 }
 
 static bool option_number_check_range(const struct option_reading *reading, const json_t *value,

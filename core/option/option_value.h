@@ -53,6 +53,9 @@ json_t *option_from_text(const struct hipmm_option *row, const char *text);
 /* The same for a value that a program sets: a string may also be in quotes, as in JSON. */
 json_t *option_from_setting(const struct hipmm_option *row, const char *text);
 
+/* Below 0, 0 or above 0 as `a` lies below, on or above `b`; 0 for a percentage and a size if the free memory is not known. */
+int option_compare_numbers(struct option_number a, struct option_number b, uint64_t free_bytes);
+
 /* A percentage of the free memory in bytes, rounded down to a multiple of HIPMM_ALIGNMENT. */
 uint64_t option_percent_of(long double percent, uint64_t free_bytes);
 

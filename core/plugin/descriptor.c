@@ -138,17 +138,6 @@ static void *descriptor_adopt_rows(const void *theirs, uint32_t n, size_t their_
   return rows;
 }
 
-static size_t descriptor_size_in_struct(uint32_t type)
-{
-  switch (type) {
-  case HIPMM_OPTION_BOOL:
-  case HIPMM_OPTION_ENUM: return sizeof(uint32_t);
-  case HIPMM_OPTION_STRINGS: return sizeof(struct hipmm_strings);
-  case HIPMM_OPTION_LIST: return sizeof(struct hipmm_list);
-  default: return sizeof(uint64_t);
-  }
-}
-
 /* Of the texts of descriptors: they go to terminals, and into JSON. */
 #define TEXT_RULE "a constant text, one line of UTF-8 without control characters and invisible marks"
 
@@ -215,7 +204,7 @@ static bool descriptor_row_is_sound(struct adoption *adoption, const struct hipm
     return false;
   if (row->type == HIPMM_OPTION_OBJECT && !registry_kind_exists(row->unit)) return false;
   if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
-  return row->offset <= struct_bytes && descriptor_size_in_struct(row->type) <= struct_bytes - row->offset;
+  return row->offset <= struct_bytes && option_field_bytes(row->type) <= struct_bytes - row->offset;
 }
 
 static enum hipmm_status descriptor_refuse_row(struct adoption *adoption, const struct hipmm_option *row,
@@ -420,6 +409,13 @@ enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const 
   else
     descriptor_release(&ours);
   return status;
+}
+
+uint32_t descriptor_row(const struct hipmm_feature *rows, uint32_t n, const char *name)
+{
+  uint32_t row = 0;
+  while (row < n && strcmp(rows[row].name, name)) row++;
+  return row;
 }
 
 void descriptor_release(const struct hipmm_plugin *descriptor)

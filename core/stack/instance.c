@@ -86,11 +86,10 @@ static const struct instance *instance_search_down(const struct instance *instan
     const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
     const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
     uint32_t n = actions ? plugin->n_actions : plugin->n_values;
-    for (uint32_t row = 0; row < n; row++) {
-      if (strcmp(features[row].name, name)) continue;
-      *row_out = row;
-      return one;
-    }
+    uint32_t row = descriptor_row(features, n, name);
+    if (row == n) continue;
+    *row_out = row;
+    return one;
   }
   return NULL;
 }
