@@ -30,12 +30,11 @@ enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 
 static void settings_list_settable(const struct hipmm_plugin *plugin, char *buffer, size_t bytes)
 {
-  size_t used = 0;
   buffer[0] = '\0';
-  for (uint32_t i = 0; i < plugin->n_options && used < bytes; i++)
+  for (uint32_t i = 0; i < plugin->n_options; i++)
     if (plugin->options[i].flags & HIPMM_OPTION_RELOADABLE)
-      used += (size_t)snprintf(buffer + used, bytes - used, "%s%s", used ? ", " : "", plugin->options[i].name);
-  if (!used) snprintf(buffer, bytes, "nothing");
+      text_append(buffer, bytes, "%s%s", *buffer ? ", " : "", plugin->options[i].name);
+  if (!*buffer) text_append(buffer, bytes, "nothing");
 }
 
 static const char settings_of_value[] = "; it is a figure, which hipmm_query() reads and nothing sets";

@@ -37,6 +37,14 @@ size_t option_field_bytes(uint32_t type)
   }
 }
 
+bool option_has_type(const struct hipmm_option *row, uint32_t type)
+{
+  bool has = row->type == type;
+  for (uint32_t i = 0; row->type == HIPMM_OPTION_LIST && i < row->n_fields; i++)
+    has |= option_has_type(&row->fields[i], type);
+  return has;
+}
+
 static void option_clear_field(const struct hipmm_option *row, void *options)
 {
   memset(option_field(options, row), 0, option_field_bytes(row->type));
@@ -62,13 +70,6 @@ void option_free(const struct hipmm_option *table, size_t n, void *options)
 
 /* ---- Unknown keys ---------------------------------------------------------------------------------------------- */
 
-static bool option_is_listed(const char *const *words, const char *word)
-{
-  for (; words && *words; words++)
-    if (!strcmp(*words, word)) return true;
-  return false;
-}
-
 /* The name that a user meant by an unknown key; NULL if none is near. */
 static const char *option_nearest(const struct filling *filling, const char *key)
 {
@@ -80,14 +81,14 @@ static const char *option_nearest(const struct filling *filling, const char *key
 
 static bool option_refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
 {
-  char shown[TEXT_QUOTE_BYTES], options[1024];
+  char shown[TEXT_QUOTE_BYTES], options[1024] = "";
   const char *near = option_nearest(filling, key);
   text_quote(key, shown, sizeof shown);
   if (near) return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, near);
-  size_t used = (size_t)snprintf(options, sizeof options, filling->n ? "it has " : "it has none");
-  for (size_t i = 0; i < filling->n && used < sizeof options; i++)
-    used += (size_t)snprintf(options + used, sizeof options - used, "%s%s", i ? ", " : "", filling->table[i].name);
-  return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner, options);
+  for (size_t i = 0; i < filling->n; i++)
+    text_append(options, sizeof options, "%s%s", i ? ", " : "it has ", filling->table[i].name);
+  return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner,
+                       *options ? options : "it has none");
 }
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
@@ -137,7 +138,7 @@ static bool option_read_value(const struct option_reading *reading, json_t *valu
 static bool option_read_key(const struct filling *filling, const char *key, json_t *value)
 {
   const struct hipmm_option *row = option_find(filling->table, filling->n, key);
-  if (!row && option_is_listed(filling->context->keys, key)) return true;
+  if (!row && text_is_listed(filling->context->keys, key)) return true;
   char *path = text_pointer(filling->context->path, key);
   struct option_reading reading = {row, filling->context, path};
   bool is_good = row ? option_read_value(&reading, value, option_field(filling->options, row))
@@ -202,9 +203,7 @@ static struct option_size option_find_size(const struct filling *filling, const 
 {
   struct option_size size = {.row = row};
   size.value = option_current(row, filling->object, &size.is_given);
-  bool is_number = size.is_given  ? option_number(row, size.value, &size.number)
-                   : row->initial ? option_number_from_text(row, row->initial, &size.number)
-                                  : false;
+  bool is_number = option_current_number(row, filling->object, &size.number);
   size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* refused elsewhere */
   return size;
 }

@@ -2,9 +2,9 @@
 /* hip_table.c: fills the table of HIP functions from a shared library that exports them, and adapts the few functions
  * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
  * the core that includes HIP's headers. */
-#include "hip_table.h"
 #include "../base/hip_layout.h"
 #include "../base/own_symbol.h"
+#include "hip.h"
 #include "peer_access.h"
 
 #include <dlfcn.h>
@@ -154,7 +154,7 @@ UNSAFE_IN_CAPTURE(RELAXED)
 
 static bool (*_Atomic any_captured)(int device);
 
-void hip_table_guard_waits(bool (*function)(int device))
+void hip_guard_waits(bool (*function)(int device))
 {
   atomic_store_explicit(&any_captured, function, memory_order_relaxed);
 }

@@ -19,30 +19,25 @@ static struct hipmm_resource *instance_options_resolve(void *closure, const char
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }
 
-/* A copy of the object: JSON counts references without atomics, so one thread alone must use them. */
-static struct instance_options *instance_options_allocate(const struct hipmm_plugin *plugin, const json_t *object)
-{
-  struct instance_options *set = calloc(1, sizeof *set);
-  void *options = calloc(1, plugin->options_bytes + 1);
-  json_t *copy = json_deep_copy(object);
-  char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
-  if (set && options && copy && text) {
-    *set = (struct instance_options){.object = copy, .options = options, .text = text};
-    return set;
-  }
-  free(text);
-  json_decref(copy);
-  free(options);
-  free(set);
-  return NULL;
-}
-
 static void instance_options_free_memory(struct instance_options *set)
 {
   free(set->options);
   free(set->text);
   json_decref(set->object);
   free(set);
+}
+
+/* A copy of the object: JSON counts references without atomics, so one thread alone must use them. */
+static struct instance_options *instance_options_allocate(const struct hipmm_plugin *plugin, const json_t *object)
+{
+  struct instance_options *set = calloc(1, sizeof *set);
+  if (!set) return NULL;
+  set->object = json_deep_copy(object);
+  set->options = calloc(1, plugin->options_bytes + 1);
+  set->text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
+  if (set->object && set->options && set->text) return set;
+  instance_options_free_memory(set);
+  return NULL;
 }
 
 bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
@@ -70,18 +65,11 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
   return false;
 }
 
-static bool instance_options_can_name_objects(const struct hipmm_option *row)
-{
-  bool can = row->type == HIPMM_OPTION_OBJECT;
-  for (uint32_t i = 0; i < row->n_fields; i++) can |= instance_options_can_name_objects(&row->fields[i]);
-  return can;
-}
-
 static bool instance_options_names_objects(const struct hipmm_plugin *plugin, const json_t *object)
 {
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    if ((row->initial || json_object_get(object, row->name)) && instance_options_can_name_objects(row)) return true;
+    if ((row->initial || json_object_get(object, row->name)) && option_has_type(row, HIPMM_OPTION_OBJECT)) return true;
   }
   return false;
 }
