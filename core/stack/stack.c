@@ -23,12 +23,10 @@ static void stack_destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   if (instance->is_owed) {
-    if (instance->block_map.sizes.count && plugin->role == HIPMM_ROLE_SOURCE) {
-      char bytes[32];
+    if (instance->block_map.sizes.count && plugin->role == HIPMM_ROLE_SOURCE)
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu block%s (%s) still allocated, freed with it",
                instance->stack->device, instance->block_map.sizes.count, text_plural(instance->block_map.sizes.count),
-               units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
-    }
+               UNITS_BYTES(instance->block_map.bytes));
     wrapped_ops_remove(instance);
     hip_observer_enter();
     plugin->destroy(instance->self);
@@ -142,10 +140,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   struct stack_creation creation = {.instance = instance};
-  bool is_tried_once = !attempt_is_building(); /* nobody would try again what the new resource allocates */
-  if (is_tried_once) attempt_enter_inner();
+  bool is_tried_once = !this_attempt.is_building; /* nobody would try again what the new resource allocates */
+  this_attempt.n_inner += is_tried_once;
   status = attempt_repeat(stack_call_create, &creation);
-  if (is_tried_once) attempt_leave_inner();
+  this_attempt.n_inner -= is_tried_once;
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
