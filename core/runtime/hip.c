@@ -13,7 +13,6 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *name_in_use;
