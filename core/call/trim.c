@@ -6,7 +6,6 @@
 #include "resource_calls.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* From the top down. Not hipmm_resource_trim() of the top, which would also trim other stacks below. */
 static enum hipmm_status trim_stack(const struct stack *stack, size_t keep_bytes)

@@ -5,7 +5,6 @@
 #include "../base/text.h"
 #include "../option/option.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A depth-first walk along the references. Indices are in the order of the file. */
 struct graph_walk {

@@ -6,7 +6,6 @@
 #include "../base/text.h"
 #include "registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

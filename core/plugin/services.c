@@ -8,7 +8,6 @@
 #include "plugin.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static _Thread_local bool keeps_reason;
 

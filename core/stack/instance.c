@@ -6,8 +6,6 @@
 
 #include <hipmm/inspect.h>
 
-#include <string.h>
-
 /* Called in create: the instance has its dependencies already, but no caller has it yet. */
 int instance_is_kept_below(const struct hipmm_services *services)
 {

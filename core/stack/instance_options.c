@@ -19,8 +19,9 @@ static struct hipmm_resource *instance_options_resolve(void *closure, const char
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }
 
-static void instance_options_free_memory(struct instance_options *set)
+void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
 {
+  if (set->options) option_free(plugin->options, plugin->n_options, set->options);
   free(set->options);
   free(set->text);
   json_decref(set->object);
@@ -36,7 +37,7 @@ static struct instance_options *instance_options_allocate(const struct hipmm_plu
   set->options = calloc(1, plugin->options_bytes + 1);
   set->text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
   if (set->object && set->options && set->text) return set;
-  instance_options_free_memory(set);
+  instance_options_free(plugin, set);
   return NULL;
 }
 
@@ -61,7 +62,7 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
     *set_out = set;
     return true;
   }
-  instance_options_free_memory(set);
+  instance_options_free(plugin, set);
   return false;
 }
 
@@ -197,19 +198,13 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
   size_t n_external = instance->stack->external.n;
   if (object && row->flags & HIPMM_OPTION_ADDS_RESOURCES)
     option_references(plugin->options, plugin->n_options, object, instance_options_check_named, &naming);
-  if (object && report->n_errors) {
-    json_decref(object);
-    object = NULL;
-  }
-  struct instance_options *set = object ? instance_options_find_equal(instance, object) : NULL;
-  bool is_known = set != NULL;
-  if (object && !set) instance_options_new(instance, object, "", report, &set);
+  bool is_good = object && !report->n_errors;
+  *set_out = is_good ? instance_options_find_equal(instance, object) : NULL;
+  *is_known_out = *set_out != NULL;
+  if (is_good && !*set_out) instance_options_new(instance, object, "", report, set_out);
   json_decref(object);
-  if (!set) instance_options_abandon(instance, n_external);
-  if (!set) return false;
-  *set_out = set;
-  *is_known_out = is_known;
-  return true;
+  if (!*set_out) instance_options_abandon(instance, n_external);
+  return *set_out != NULL;
 }
 
 void instance_options_add(struct instance *instance, struct instance_options *set)
@@ -217,12 +212,6 @@ void instance_options_add(struct instance *instance, struct instance_options *se
   set->older = instance->all_options;
   instance->all_options = set;
   key_tree_insert_text(&instance->options_by_text, &set->by_text, set->text, strlen(set->text));
-}
-
-void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
-{
-  option_free(plugin->options, plugin->n_options, set->options);
-  instance_options_free_memory(set);
 }
 
 void instance_options_forget_objects(const struct hipmm_plugin *plugin, const json_t *object)

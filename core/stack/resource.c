@@ -7,10 +7,6 @@
 #include "../base/units.h"
 #include "stack.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum hipmm_status resource_check(const struct hipmm_resource *resource)
 {
   return instance_is_live(resource) ? HIPMM_OK : error_refuse(HIPMM_E_ARGUMENT, NULL, INSTANCE_NOT_LIVE, 0, 0, 0);

@@ -13,7 +13,6 @@
 #include "instance_options.h"
 #include "stream_registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
