@@ -41,14 +41,14 @@ static struct instance_options *instance_options_allocate(const struct hipmm_plu
   return NULL;
 }
 
-bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
-                          struct instance_options **set_out)
+struct instance_options *instance_options_new(struct instance *instance, const json_t *object, const char *path,
+                                              struct diagnostics *report)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   struct instance_options *set = instance_options_allocate(plugin, object);
   if (!set) {
     diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the options");
-    return false;
+    return NULL;
   }
   struct option_context context = {.diagnostics = report,
                                    .path = path,
@@ -58,12 +58,9 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
                                    .takes_objects = true,
                                    .resolve = instance_options_resolve,
                                    .closure = instance};
-  if (option_fill_valid(plugin, set->object, &context, NULL, set->options)) {
-    *set_out = set;
-    return true;
-  }
+  if (option_fill_valid(plugin, set->object, &context, NULL, set->options)) return set;
   instance_options_free(plugin, set);
-  return false;
+  return NULL;
 }
 
 static bool instance_options_names_objects(const struct hipmm_plugin *plugin, const json_t *object)
@@ -201,7 +198,7 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
   bool is_good = object && !report->n_errors;
   *set_out = is_good ? instance_options_find_equal(instance, object) : NULL;
   *is_known_out = *set_out != NULL;
-  if (is_good && !*set_out) instance_options_new(instance, object, "", report, set_out);
+  if (is_good && !*set_out) *set_out = instance_options_new(instance, object, "", report);
   json_decref(object);
   if (!*set_out) instance_options_abandon(instance, n_external);
   return *set_out != NULL;

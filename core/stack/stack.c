@@ -81,13 +81,11 @@ static enum hipmm_status stack_fill_options(struct instance *instance)
 {
   size_t free_bytes = 0, total_bytes = 0;
   struct diagnostics report = {.source = instance->stack->graph->source};
-  struct instance_options *set = NULL;
-  enum hipmm_status status = HIPMM_OK;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code) return stack_locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
-  if (!instance_options_new(instance, instance->node->object, instance->node->path, &report, &set))
-    status = diagnostics_raise(&report);
+  struct instance_options *set = instance_options_new(instance, instance->node->object, instance->node->path, &report);
+  enum hipmm_status status = set ? HIPMM_OK : diagnostics_raise(&report);
   diagnostics_clear(&report);
   if (status) return status;
   instance_options_add(instance, set);
