@@ -4,6 +4,7 @@
 #include "text.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,12 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
   struct text_near near = text_near(word);
   for (size_t i = 0; i < n; i++) text_near_try(&near, candidates[i]);
   return near.name;
+}
+
+bool text_is_listed(const char *const *words, const char *word)
+{
+  while (words && *words && strcmp(*words, word) != 0) words++;
+  return words && *words;
 }
 
 const char *text_hint(const char *name, char *buffer, size_t buffer_bytes)
@@ -172,6 +179,15 @@ size_t text_make_plain(char *text)
   }
   *end = '\0';
   return (size_t)(end - text);
+}
+
+void text_append(char *text, size_t bytes, const char *format, ...)
+{
+  size_t used = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + used, bytes - used, format, arguments);
+  va_end(arguments);
 }
 
 /* Writes one character as a quotation shows it; returns its length in `text`. */

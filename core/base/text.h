@@ -23,6 +23,9 @@ void text_near_try(struct text_near *near, const char *candidate);
 /* The same for `n` candidates at once; NULL if none is near. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
 
+/* Whether `word` is one of the words, which are NULL-terminated; NULL: there are none. */
+bool text_is_listed(const char *const *words, const char *word);
+
 /* The end of a message about an unknown word: "; did you mean \"pool\"?", or nothing if `name` is NULL. Returns
  * `buffer`. */
 #define TEXT_HINT_BYTES 192
@@ -45,6 +48,9 @@ size_t text_escape(const char *text, char escaped[TEXT_ESCAPE_BYTES]);
 
 /* Replaces each control character by "?", in place. Returns the new length, which is not larger. */
 size_t text_make_plain(char *text);
+
+/* Appends to a text in a buffer of `bytes`, as much as fits. */
+void text_append(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Bytes of a buffer for a quotation; every valid resource name fits without being cut. */
 #define TEXT_QUOTE_BYTES 160

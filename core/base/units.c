@@ -88,21 +88,20 @@ static bool units_multiply(const struct decimal *number, uint64_t unit, uint64_t
   return true;
 }
 
-static const struct unit *units_find_unit(const struct unit *units, size_t n, const char *name,
-                                          int (*compare)(const char *, const char *))
+/* A number with one of the units; false if it is above `maximum`. */
+static bool units_parse(const char *text, const struct unit *units, size_t n,
+                        int (*compare)(const char *, const char *), uint64_t maximum, uint64_t *value_out)
 {
-  for (size_t i = 0; i < n; i++)
-    if (!compare(units[i].name, name)) return &units[i];
-  return NULL;
+  struct decimal number;
+  const char *name = units_parse_decimal(text, &number);
+  for (size_t i = 0; name && i < n; i++)
+    if (!compare(units[i].name, name)) return units_multiply(&number, units[i].size, maximum, value_out);
+  return units_fail(EINVAL);
 }
 
 bool units_parse_bytes(const char *text, uint64_t *bytes_out)
 {
-  struct decimal number;
-  const char *name = units_parse_decimal(text, &number);
-  if (!name) return units_fail(EINVAL);
-  const struct unit *unit = units_find_unit(bytes_units, sizeof bytes_units / sizeof *bytes_units, name, strcasecmp);
-  return unit ? units_multiply(&number, unit->size, UINT64_MAX, bytes_out) : units_fail(EINVAL);
+  return units_parse(text, bytes_units, sizeof bytes_units / sizeof *bytes_units, strcasecmp, UINT64_MAX, bytes_out);
 }
 
 bool units_parse_percent(const char *text, double *percent_out)
@@ -117,14 +116,9 @@ bool units_parse_percent(const char *text, double *percent_out)
 
 bool units_parse_duration(const char *text, int64_t *ns_out)
 {
-  struct decimal number;
   uint64_t ns;
-  const char *name = units_parse_decimal(text, &number);
-  if (!name) return units_fail(EINVAL);
-  const struct unit *unit =
-      units_find_unit(duration_units, sizeof duration_units / sizeof *duration_units, name, strcmp);
-  if (!unit) return units_fail(EINVAL);
-  if (!units_multiply(&number, unit->size, INT64_MAX, &ns)) return false;
+  if (!units_parse(text, duration_units, sizeof duration_units / sizeof *duration_units, strcmp, INT64_MAX, &ns))
+    return false;
   *ns_out = (int64_t)ns;
   return true;
 }

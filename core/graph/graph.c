@@ -157,13 +157,11 @@ enum hipmm_status graph_load(const char *file, const char *json, struct graph **
                                                      : "<built in>",
                                     .is_graph_file = file != NULL};
   struct graph *graph = NULL;
-  enum hipmm_status status = file   ? graph_from_file(file, &diagnostics, &graph)
-                             : json ? graph_from_string(json, diagnostics.source, &diagnostics, &graph)
-                                    : graph_built_in(&diagnostics, &graph);
-  if (status)
-    status = diagnostics_raise(&diagnostics);
+  if (file)
+    graph_from_file(file, &diagnostics, &graph);
   else
-    diagnostics_raise(&diagnostics); /* the warnings */
+    graph_from_string(json ? json : "{}", diagnostics.source, &diagnostics, &graph);
+  enum hipmm_status status = diagnostics_raise(&diagnostics); /* and logs the warnings */
   diagnostics_clear(&diagnostics);
   if (!status) *graph_out = graph;
   return status;

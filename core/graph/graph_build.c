@@ -5,7 +5,6 @@
 #include "../base/text.h"
 #include "../option/option.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,15 +82,13 @@ static const struct plugin *graph_build_refuse_unknown_type(struct graph_build *
                                                             const char *path)
 {
   char shown[TEXT_QUOTE_BYTES], known[1024] = "";
-  size_t used = 0;
   const struct plugin *nearest = NULL;
   struct text_near near = text_near(type);
   for (size_t i = 0; i < build->n_types; i++) {
     const char *found = build->types[i]->descriptor.type;
     text_near_try(&near, found);
     if (near.name == found) nearest = build->types[i];
-    if (used < sizeof known)
-      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", found);
+    text_append(known, sizeof known, "%s%s", *known ? ", " : "", found);
   }
   text_quote(type, shown, sizeof shown);
   const char *missing = graph_build_missing_folder(build);

@@ -38,14 +38,13 @@ static int graph_file_open(const char *file, struct diagnostics *diagnostics)
     errno = EISDIR;
     is_good = false;
   }
-  if (!is_good) {
+  if (!is_good)
     graph_file_report_errno(diagnostics);
-  } else if (status.st_size > GRAPH_MAX_BYTES) {
+  else if (status.st_size > GRAPH_MAX_BYTES)
     graph_file_report_size(diagnostics);
-    is_good = false;
-  }
-  if (is_good || descriptor < 0) return descriptor;
-  close(descriptor);
+  else
+    return descriptor;
+  if (descriptor >= 0) close(descriptor);
   return -1;
 }
 

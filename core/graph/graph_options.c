@@ -6,7 +6,6 @@
 #include "graph_build.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A node whose options are checked. */
 struct surroundings {

@@ -2,11 +2,11 @@
 /* graph_order.c: the last step of reading a graph: cycles, the default node, the depth, and the final order, in which
  * every node comes after the nodes that it needs. Called by graph.c. Uses a list instead of recursion: the user decides
  * how deep a graph is. */
+#include "../base/text.h"
 #include "graph_build.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A depth-first walk along the references. Indices are in the order of the file. */
 struct graph_walk {
@@ -28,13 +28,13 @@ static void graph_order_show_cycle(const struct graph_walk *walk, size_t from, c
 {
   enum { SHOWN = 8 };
   const struct graph_node *nodes = walk->build->graph->nodes;
-  size_t used = 0;
-  for (size_t i = from; i < walk->depth && used < text_bytes; i++) {
+  *text = '\0';
+  for (size_t i = from; i < walk->depth; i++) {
     bool is_left_out = i - from >= SHOWN && i + 1 < walk->depth;
     if (is_left_out && i - from > SHOWN) continue;
-    used += (size_t)snprintf(text + used, text_bytes - used, "%s → ", is_left_out ? "…" : nodes[walk->path[i]].name);
+    text_append(text, text_bytes, "%s → ", is_left_out ? "…" : nodes[walk->path[i]].name);
   }
-  if (used < text_bytes) snprintf(text + used, text_bytes - used, "%s", nodes[walk->path[from]].name);
+  text_append(text, text_bytes, "%s", nodes[walk->path[from]].name);
 }
 
 static void graph_order_report_cycle(struct graph_walk *walk, int first)
@@ -104,8 +104,7 @@ static void graph_order_refuse_tops(struct graph_build *build, const bool *is_us
   size_t n = 0;
   for (size_t i = 0; i < graph->n_nodes; i++) {
     if (is_used[i] || n++ >= SHOWN) continue;
-    size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, "%s%s", first ? ", " : "", graph->nodes[i].name);
+    text_append(text, sizeof text, "%s%s", first ? ", " : "", graph->nodes[i].name);
     if (!first) first = graph->nodes[i].name;
   }
   graph_build_refuse(build, "/resources",

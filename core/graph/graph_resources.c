@@ -5,7 +5,6 @@
 #include "../option/option.h"
 #include "graph_build.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,13 +16,6 @@
 const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
                                       "resources", "devices", "stack",   "current_device", NULL};
 
-static bool graph_settings_is_top_key(const char *key)
-{
-  for (size_t i = 0; graph_top_keys[i]; i++)
-    if (!strcmp(graph_top_keys[i], key)) return true;
-  return false;
-}
-
 static void graph_settings_refuse_unknown_keys(struct graph_build *build)
 {
   const char *key;
@@ -30,7 +23,7 @@ static void graph_settings_refuse_unknown_keys(struct graph_build *build)
   char shown[TEXT_QUOTE_BYTES];
   json_object_foreach(build->graph->root, key, value)
   {
-    if (graph_settings_is_top_key(key)) continue;
+    if (text_is_listed(graph_top_keys, key)) continue;
     const char *nearest = text_nearest(key, graph_top_keys, sizeof graph_top_keys / sizeof *graph_top_keys - 1);
     text_quote(key, shown, sizeof shown);
     if (nearest)

@@ -145,8 +145,7 @@ enum hipmm_status path_read(const struct path *target, const char *path, int64_t
 {
   const struct hipmm_plugin *plugin = target->instance ? &target->instance->node->plugin->descriptor : NULL;
   const struct hipmm_feature *values = plugin ? plugin->values : path_device_values;
-  uint32_t row = 0, n = plugin ? plugin->n_values : PATH_DEVICE_VALUES;
-  while (row < n && strcmp(values[row].name, target->name)) row++;
+  uint32_t n = plugin ? plugin->n_values : PATH_DEVICE_VALUES, row = descriptor_row(values, n, target->name);
   if (row == n) return path_refuse_value(path, target->name, values, n, plugin);
   if (plugin)
     return instance_finish_op(target->instance,

@@ -30,19 +30,11 @@ enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 
 static void settings_list_settable(const struct hipmm_plugin *plugin, char *buffer, size_t bytes)
 {
-  size_t used = 0;
   buffer[0] = '\0';
-  for (uint32_t i = 0; i < plugin->n_options && used < bytes; i++)
+  for (uint32_t i = 0; i < plugin->n_options; i++)
     if (plugin->options[i].flags & HIPMM_OPTION_RELOADABLE)
-      used += (size_t)snprintf(buffer + used, bytes - used, "%s%s", used ? ", " : "", plugin->options[i].name);
-  if (!used) snprintf(buffer, bytes, "nothing");
-}
-
-static bool settings_has_value(const struct hipmm_feature *values, uint32_t n, const char *name)
-{
-  uint32_t row = 0;
-  while (row < n && strcmp(values[row].name, name)) row++;
-  return row < n;
+      text_append(buffer, bytes, "%s%s", *buffer ? ", " : "", plugin->options[i].name);
+  if (!*buffer) text_append(buffer, bytes, "nothing");
 }
 
 static const char settings_of_value[] = "; it is a figure, which hipmm_query() reads and nothing sets";
@@ -52,7 +44,7 @@ static enum hipmm_status settings_refuse_option(const struct hipmm_plugin *plugi
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
   for (uint32_t i = 0; i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
-  bool is_value = settings_has_value(plugin->values, plugin->n_values, name);
+  bool is_value = descriptor_row(plugin->values, plugin->n_values, name) < plugin->n_values;
   return error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s", path, plugin->type,
                    text_quote(name, shown, sizeof shown),
                    is_value ? settings_of_value : text_hint(near.name, hint, sizeof hint));
@@ -65,7 +57,9 @@ static enum hipmm_status settings_find_option(const struct path *target, const c
   char settable[400];
   if (!target->instance)
     return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options%s", path,
-                     settings_has_value(path_device_values, PATH_DEVICE_VALUES, target->name) ? settings_of_value : "");
+                     descriptor_row(path_device_values, PATH_DEVICE_VALUES, target->name) < PATH_DEVICE_VALUES
+                         ? settings_of_value
+                         : "");
   const struct hipmm_plugin *plugin = &target->instance->node->plugin->descriptor;
   const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, target->name);
   if (!row) return settings_refuse_option(plugin, path, target->name);

@@ -26,22 +26,28 @@ static void *option_field(void *options, const struct hipmm_option *row)
   return (char *)options + row->offset;
 }
 
-static void option_clear_field(const struct hipmm_option *row, void *field)
+size_t option_field_bytes(uint32_t type)
 {
-  switch (row->type) {
+  switch (type) {
   case HIPMM_OPTION_BOOL:
-  case HIPMM_OPTION_ENUM: *(uint32_t *)field = 0; break;
-  case HIPMM_OPTION_INTEGER:
-  case HIPMM_OPTION_DURATION: *(int64_t *)field = 0; break;
-  case HIPMM_OPTION_BYTES: *(uint64_t *)field = 0; break;
-  case HIPMM_OPTION_RATIO: *(double *)field = 0; break;
-  case HIPMM_OPTION_STRING: *(const char **)field = NULL; break;
-  case HIPMM_OPTION_STRINGS: *(struct hipmm_strings *)field = (struct hipmm_strings){0}; break;
-  case HIPMM_OPTION_LIST: *(struct hipmm_list *)field = (struct hipmm_list){0}; break;
-  case HIPMM_OPTION_RESOURCE: *(struct hipmm_resource **)field = NULL; break;
-  case HIPMM_OPTION_OBJECT: *(const void **)field = NULL; break;
-  default: break;
+  case HIPMM_OPTION_ENUM: return sizeof(uint32_t);
+  case HIPMM_OPTION_STRINGS: return sizeof(struct hipmm_strings);
+  case HIPMM_OPTION_LIST: return sizeof(struct hipmm_list);
+  default: return sizeof(uint64_t);
   }
+}
+
+bool option_has_type(const struct hipmm_option *row, uint32_t type)
+{
+  bool has = row->type == type;
+  for (uint32_t i = 0; row->type == HIPMM_OPTION_LIST && i < row->n_fields; i++)
+    has |= option_has_type(&row->fields[i], type);
+  return has;
+}
+
+static void option_clear_field(const struct hipmm_option *row, void *options)
+{
+  memset(option_field(options, row), 0, option_field_bytes(row->type));
 }
 
 static void option_free_list(const struct hipmm_option *row, struct hipmm_list *list)
@@ -58,18 +64,11 @@ void option_free(const struct hipmm_option *table, size_t n, void *options)
     if (table[i].type == HIPMM_OPTION_STRINGS) free((void *)((struct hipmm_strings *)field)->items);
     if (table[i].type == HIPMM_OPTION_LIST) option_free_list(&table[i], field);
     if (table[i].type == HIPMM_OPTION_OBJECT) registry_release(*(const void **)field);
-    option_clear_field(&table[i], field);
+    option_clear_field(&table[i], options);
   }
 }
 
 /* ---- Unknown keys ---------------------------------------------------------------------------------------------- */
-
-static bool option_is_listed(const char *const *words, const char *word)
-{
-  for (; words && *words; words++)
-    if (!strcmp(*words, word)) return true;
-  return false;
-}
 
 /* The name that a user meant by an unknown key; NULL if none is near. */
 static const char *option_nearest(const struct filling *filling, const char *key)
@@ -82,14 +81,14 @@ static const char *option_nearest(const struct filling *filling, const char *key
 
 static bool option_refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
 {
-  char shown[TEXT_QUOTE_BYTES], options[1024];
+  char shown[TEXT_QUOTE_BYTES], options[1024] = "";
   const char *near = option_nearest(filling, key);
   text_quote(key, shown, sizeof shown);
   if (near) return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, near);
-  size_t used = (size_t)snprintf(options, sizeof options, filling->n ? "it has " : "it has none");
-  for (size_t i = 0; i < filling->n && used < sizeof options; i++)
-    used += (size_t)snprintf(options + used, sizeof options - used, "%s%s", i ? ", " : "", filling->table[i].name);
-  return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner, options);
+  for (size_t i = 0; i < filling->n; i++)
+    text_append(options, sizeof options, "%s%s", i ? ", " : "it has ", filling->table[i].name);
+  return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner,
+                       *options ? options : "it has none");
 }
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
@@ -114,10 +113,8 @@ static bool option_read_item(const struct option_reading *reading, json_t *value
 
 static bool option_read_list(const struct option_reading *reading, json_t *value, struct hipmm_list *field)
 {
-  char shown[TEXT_QUOTE_BYTES];
   const struct hipmm_option *row = reading->row;
-  if (!json_is_array(value))
-    return option_refuse(reading, "%s is not a list of objects", option_show(value, shown, sizeof shown));
+  if (!json_is_array(value)) return option_refuse_value(reading, value, "is not a list of objects");
   struct hipmm_list list = {json_array_size(value), NULL};
   list.items = calloc(list.count ? list.count : 1, row->field_bytes ? row->field_bytes : 1);
   if (!list.items) return option_refuse_memory(reading);
@@ -141,7 +138,7 @@ static bool option_read_value(const struct option_reading *reading, json_t *valu
 static bool option_read_key(const struct filling *filling, const char *key, json_t *value)
 {
   const struct hipmm_option *row = option_find(filling->table, filling->n, key);
-  if (!row && option_is_listed(filling->context->keys, key)) return true;
+  if (!row && text_is_listed(filling->context->keys, key)) return true;
   char *path = text_pointer(filling->context->path, key);
   struct option_reading reading = {row, filling->context, path};
   bool is_good = row ? option_read_value(&reading, value, option_field(filling->options, row))
@@ -206,21 +203,9 @@ static struct option_size option_find_size(const struct filling *filling, const 
 {
   struct option_size size = {.row = row};
   size.value = option_current(row, filling->object, &size.is_given);
-  bool is_number = size.is_given  ? option_number(row, size.value, &size.number)
-                   : row->initial ? option_number_from_text(row, row->initial, &size.number)
-                                  : false;
+  bool is_number = option_current_number(row, filling->object, &size.number);
   size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* refused elsewhere */
   return size;
-}
-
-/* Whether `a` is certainly smaller than `b`. A percentage and a size compare only if the free memory is known. */
-static bool option_is_below(struct option_number a, struct option_number b, uint64_t free_bytes)
-{
-  if (a.is_percent == b.is_percent) return a.value < b.value;
-  if (!free_bytes) return false;
-  if (a.is_percent) a.value = (long double)option_percent_of(a.value, free_bytes);
-  if (b.is_percent) b.value = (long double)option_percent_of(b.value, free_bytes);
-  return a.value < b.value;
 }
 
 /* Reports the error at the option that the user wrote. */
@@ -248,7 +233,7 @@ static bool option_check_at_least(const struct filling *filling, const struct hi
   if (!other) return true;
   struct option_size size = option_find_size(filling, row), least = option_find_size(filling, other);
   bool is_good = !size.is_number || !least.is_number ||
-                 !option_is_below(size.number, least.number, filling->context->free_bytes) ||
+                 option_compare_numbers(size.number, least.number, filling->context->free_bytes) >= 0 ||
                  option_refuse_below(filling, &size, &least);
   json_decref(size.value);
   json_decref(least.value);
@@ -263,7 +248,7 @@ bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, con
   const char *owner = context->owner ? context->owner : type ? type : "this object";
   struct filling filling = {table, n, object, context, owner, options_out};
   bool is_good = true;
-  for (size_t i = 0; i < n; i++) option_clear_field(&table[i], option_field(options_out, &table[i]));
+  for (size_t i = 0; i < n; i++) option_clear_field(&table[i], options_out);
   json_object_foreach(object, key, value) is_good &= option_read_key(&filling, key, value);
   for (size_t i = 0; i < n; i++)
     if (!json_object_get(object, table[i].name)) is_good &= option_read_missing(&filling, &table[i]);

@@ -38,6 +38,12 @@ bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, con
                  void *options_out);
 void option_free(const struct hipmm_option *table, size_t n, void *options);
 
+/* The bytes of a field in an option struct. */
+size_t option_field_bytes(uint32_t type);
+
+/* Whether the option, or one in its list's objects, is of this type. */
+bool option_has_type(const struct hipmm_option *row, uint32_t type);
+
 /* What is known of the resources around the one whose options are checked. A function may be NULL: nothing is known. */
 struct option_surroundings {
   void *closure;

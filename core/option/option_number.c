@@ -28,44 +28,43 @@ static bool option_number_whole(const json_t *value, long double *whole_out)
   return true;
 }
 
-static bool option_number_size(const json_t *value, struct option_number *number)
+/* A size, percentage or duration as text. False, with errno, for another type or text, and if it is too large. */
+static bool option_number_unit(const struct hipmm_option *row, const char *text, struct option_number *number)
 {
   uint64_t bytes;
   double percent;
-  errno = EINVAL;
-  if (!json_is_string(value)) return option_number_whole(value, &number->value) && number->value >= 0;
-  const char *text = json_string_value(value);
-  if (units_parse_percent(text, &percent)) {
-    *number = (struct option_number){(long double)percent, true};
-    return true;
-  }
-  if (!units_parse_bytes(text, &bytes)) return false;
-  errno = ERANGE;
-  number->value = (long double)bytes;
-  return number->value <= LARGEST_SIZE;
-}
-
-static bool option_number_duration(const json_t *value, struct option_number *number)
-{
   int64_t ns;
   errno = EINVAL;
-  if (!json_is_string(value) || !units_parse_duration(json_string_value(value), &ns)) return false;
-  number->value = (long double)ns;
-  return true;
+  if (row->type == HIPMM_OPTION_BYTES && units_parse_percent(text, &percent))
+    *number = (struct option_number){(long double)percent, true};
+  else if (row->type == HIPMM_OPTION_BYTES && units_parse_bytes(text, &bytes))
+    number->value = (long double)bytes;
+  else if (row->type == HIPMM_OPTION_DURATION && units_parse_duration(text, &ns))
+    number->value = (long double)ns;
+  else
+    return false;
+  errno = ERANGE;
+  return number->is_percent || number->value <= LARGEST_SIZE;
 }
 
 bool option_number(const struct hipmm_option *row, const json_t *value, struct option_number *number_out)
 {
   struct option_number number = {0};
   bool is_number = false;
+  const char *text = json_string_value(value);
+  errno = EINVAL;
   switch (row->type) {
   case HIPMM_OPTION_INTEGER: is_number = option_number_whole(value, &number.value); break;
   case HIPMM_OPTION_RATIO:
     is_number = json_is_number(value);
     number.value = (long double)json_number_value(value);
     break;
-  case HIPMM_OPTION_BYTES: is_number = option_number_size(value, &number); break;
-  case HIPMM_OPTION_DURATION: is_number = option_number_duration(value, &number); break;
+  case HIPMM_OPTION_BYTES:
+    if (!text) is_number = option_number_whole(value, &number.value) && number.value >= 0;
+    __attribute__((fallthrough));
+  case HIPMM_OPTION_DURATION:
+    if (text) is_number = option_number_unit(row, text, &number);
+    break;
   default: break;
   }
   if (is_number) *number_out = number;
@@ -75,45 +74,48 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
 bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out)
 {
   struct option_number number = {0};
-  uint64_t bytes;
-  double percent;
-  int64_t ns;
   char *end = NULL;
-  if (row->type == HIPMM_OPTION_BYTES && units_parse_percent(text, &percent)) {
-    number = (struct option_number){(long double)percent, true};
-  } else if (row->type == HIPMM_OPTION_DURATION) {
-    if (!units_parse_duration(text, &ns)) return false;
-    number.value = (long double)ns;
-  } else if (row->type == HIPMM_OPTION_BYTES && units_parse_bytes(text, &bytes)) {
-    number.value = (long double)bytes;
-  } else {
+  bool is_number = option_number_unit(row, text, &number);
+  if (!is_number && row->type != HIPMM_OPTION_DURATION) {
     number.value = strtold(text, &end);
-    if (end == text || *end) return false;
+    is_number = end != text && !*end;
   }
-  *number_out = number;
-  return true;
+  if (is_number) *number_out = number;
+  return is_number;
 }
 
-uint64_t option_percent_of(long double percent, uint64_t free_bytes)
+bool option_current_number(const struct hipmm_option *row, const json_t *object, struct option_number *number_out)
+{
+  const json_t *given = json_object_get(object, row->name);
+  return given ? option_number(row, given, number_out)
+               : row->initial && option_number_from_text(row, row->initial, number_out);
+}
+
+/* A percentage of the free memory in bytes, rounded down to a multiple of HIPMM_ALIGNMENT. */
+static uint64_t option_number_of_percent(long double percent, uint64_t free_bytes)
 {
   long double share = (long double)free_bytes * percent / 100;
   uint64_t bytes = share < LARGEST_SIZE ? (uint64_t)share : INT64_MAX; /* a bound may be above 100% */
   return bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-/* Below 0, 0 or above 0 as the number lies below, on or above the bound; 0 too if the free memory must be known. */
+int option_compare_numbers(struct option_number a, struct option_number b, uint64_t free_bytes)
+{
+  if (a.is_percent != b.is_percent) {
+    if (!free_bytes) return 0;
+    if (a.is_percent) a.value = (long double)option_number_of_percent(a.value, free_bytes);
+    if (b.is_percent) b.value = (long double)option_number_of_percent(b.value, free_bytes);
+  }
+  return (a.value > b.value) - (a.value < b.value);
+}
+
+/* Below 0, 0 or above 0 as the number lies below, on or above the bound. */
 static int option_number_compare_to_bound(const struct option_reading *reading, struct option_number number,
                                           const char *bound_text)
 {
   struct option_number bound;
-  bool is_number = option_number_from_text(reading->row, bound_text, &bound);
-  uint64_t free_bytes = reading->context->free_bytes;
-  if (!is_number || (number.is_percent != bound.is_percent && !free_bytes)) return 0;
-  if (number.is_percent != bound.is_percent) {
-    if (number.is_percent) number.value = (long double)option_percent_of(number.value, free_bytes);
-    if (bound.is_percent) bound.value = (long double)option_percent_of(bound.value, free_bytes);
-  }
-  return (number.value > bound.value) - (number.value < bound.value);
+  if (!option_number_from_text(reading->row, bound_text, &bound)) return 0;
+  return option_compare_numbers(number, bound, reading->context->free_bytes);
 }
 
 static bool option_number_check_range(const struct option_reading *reading, const json_t *value,
@@ -176,7 +178,8 @@ static bool option_number_read_bytes(const struct option_reading *reading, const
   if (number.is_percent && number.value > 100)
     return option_refuse(reading, "%s is more than 100%%", option_show_plain(value, shown, sizeof shown));
   if (!option_number_check_range(reading, value, number)) return false;
-  *field = number.is_percent ? option_percent_of(number.value, reading->context->free_bytes) : (uint64_t)number.value;
+  *field =
+      number.is_percent ? option_number_of_percent(number.value, reading->context->free_bytes) : (uint64_t)number.value;
   return true;
 }
 

@@ -69,13 +69,12 @@ const char *option_example(const struct hipmm_option *row, char *buffer, size_t 
 const char *option_example_item(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
 {
   char field[TEXT_QUOTE_BYTES];
-  size_t used = 0;
-  if (row->n_fields) option_example(&row->fields[0], buffer, buffer_bytes);
-  for (size_t i = 0; i < row->n_fields && used < buffer_bytes; i++)
+  *buffer = '\0';
+  for (size_t i = 0; i < row->n_fields; i++)
     if (row->fields[i].flags & HIPMM_OPTION_REQUIRED)
-      used += (size_t)snprintf(buffer + used, buffer_bytes - used, "%s%s", used ? ", " : "",
-                               option_example(&row->fields[i], field, sizeof field));
-  return row->n_fields ? buffer : "";
+      text_append(buffer, buffer_bytes, "%s%s", *buffer ? ", " : "",
+                  option_example(&row->fields[i], field, sizeof field));
+  return *buffer || !row->n_fields ? buffer : option_example(&row->fields[0], buffer, buffer_bytes);
 }
 
 /* ---- Text to JSON ---- */
@@ -135,7 +134,8 @@ json_t *option_from_text(const struct hipmm_option *row, const char *text)
   return row->type == HIPMM_OPTION_STRINGS ? option_text_split_list(text) : json_string(text);
 }
 
-json_t *option_from_setting(const struct hipmm_option *row, const char *text)
+/* The value that a program sets: a string may also be in quotes, as in JSON. */
+static json_t *option_text_from_setting(const struct hipmm_option *row, const char *text)
 {
   bool lacks_memory = false;
   json_t *value = *text == '"' ? option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory) : NULL;
@@ -154,7 +154,7 @@ enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, co
 {
   const struct hipmm_option *row = option_find(table, n, name);
   errno = 0;
-  json_t *value = row ? option_from_setting(row, text) : json_string(text);
+  json_t *value = row ? option_text_from_setting(row, text) : json_string(text);
   return option_text_put(object, name, value);
 }
 

@@ -74,13 +74,9 @@ static int option_validate_is_unknown(const struct hipmm_validation *validation,
   const struct validating *validating = option_validate_of(validation);
   const struct hipmm_plugin *plugin = validating->plugin;
   const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, option);
-  struct option_number number = {0};
-  bool is_given;
+  struct option_number number;
   if (validating->context->free_bytes || !row) return 0;
-  json_t *value = option_current(row, validating->object, &is_given);
-  bool is_number = option_number(row, value, &number);
-  json_decref(value);
-  return is_number && number.is_percent;
+  return option_current_number(row, validating->object, &number) && number.is_percent;
 }
 
 static const char *option_validate_upstream(const struct hipmm_validation *validation, size_t index)
@@ -106,11 +102,8 @@ static int option_validate_bytes_of(const struct hipmm_validation *validation, c
   if (!name || !around || !around->find || !around->find(around->closure, name, &plugin, &object)) return 0;
   const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, other_option);
   if (!row || row->type != HIPMM_OPTION_BYTES) return 0;
-  struct option_number number = {0};
-  bool is_given;
-  json_t *value = option_current(row, object, &is_given);
-  bool is_known = option_number(row, value, &number) && !number.is_percent;
-  json_decref(value);
+  struct option_number number;
+  bool is_known = option_current_number(row, object, &number) && !number.is_percent;
   if (is_known) *bytes_out = (uint64_t)number.value;
   return is_known;
 }

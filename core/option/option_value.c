@@ -6,7 +6,6 @@
 #include "../base/text.h"
 #include "registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,15 +27,11 @@ static bool option_value_refuse_word(const struct option_reading *reading, const
 {
   char shown[TEXT_QUOTE_BYTES], allowed[512] = "";
   const char *const *words = reading->row->choices;
-  size_t n = option_value_count_words(words), used = 0;
+  size_t n = option_value_count_words(words);
   option_show(value, shown, sizeof shown);
   const char *near = json_is_string(value) ? text_nearest(json_string_value(value), words, n) : NULL;
-  for (size_t i = 0; i < n && used < sizeof allowed; i++)
-    used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s\"%s\"",
-                             i == 0      ? ""
-                             : i + 1 < n ? ", "
-                                         : " or ",
-                             words[i]);
+  for (size_t i = 0; i < n; i++)
+    text_append(allowed, sizeof allowed, "%s\"%s\"", !i ? "" : i + 1 < n ? ", " : " or ", words[i]);
   if (near) return option_refuse(reading, "%s is not allowed; did you mean \"%s\"? Write %s", shown, near, allowed);
   return option_refuse(reading, "%s is not allowed; write %s", shown, allowed);
 }

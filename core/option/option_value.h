@@ -46,15 +46,15 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
 /* The same for a default or a bound of the row; allocates nothing. */
 bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out);
 
+/* The same for the current value: the one in `object`, else the default. */
+bool option_current_number(const struct hipmm_option *row, const json_t *object, struct option_number *number_out);
+
 /* The JSON value that `text`, a default or a part of an environment variable, means for this row; a string if it is not
  * of the row's type. The caller owns the reference; NULL if the text is not valid UTF-8, and without host memory. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
-/* The same for a value that a program sets: a string may also be in quotes, as in JSON. */
-json_t *option_from_setting(const struct hipmm_option *row, const char *text);
-
-/* A percentage of the free memory in bytes, rounded down to a multiple of HIPMM_ALIGNMENT. */
-uint64_t option_percent_of(long double percent, uint64_t free_bytes);
+/* Below 0, 0 or above 0 as `a` lies below, on or above `b`; 0 for a percentage and a size if the free memory is not known. */
+int option_compare_numbers(struct option_number a, struct option_number b, uint64_t free_bytes);
 
 /* As option_show, without the quotes. */
 const char *option_show_plain(const json_t *value, char *buffer, size_t buffer_bytes);

@@ -26,7 +26,10 @@ union registered {
 struct object_kind {
   const char *name, *function, *type;
   size_t bytes;
-  const char *(*fault)(const union registered *registered); /* what is wrong with it; NULL: nothing */
+  struct {
+    const char *name;
+    size_t offset;
+  } pointers[2]; /* the members that must not be NULL */
 };
 
 /* A registered object. Plugins see `registered`. */
@@ -44,46 +47,25 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- Kinds ---- */
 
-static const char *registry_allocator_fault(const union registered *registered)
-{
-  if (!registered->allocator.allocate) return "allocate is NULL";
-  return registered->allocator.deallocate ? NULL : "deallocate is NULL";
-}
-
-static const char *registry_failure_fault(const union registered *registered)
-{
-  return registered->failure.callback ? NULL : "callback is NULL";
-}
-
-static const char *registry_region_fault(const union registered *registered)
-{
-  if (!registered->region.ptr) return "ptr is NULL";
-  if (!registered->region.bytes) return "bytes is 0";
-  return (uintptr_t)registered->region.ptr > UINTPTR_MAX - registered->region.bytes
-             ? "ptr and bytes go beyond the end of all addresses"
-             : NULL;
-}
-
-static const char *registry_mempool_fault(const union registered *registered)
-{
-  return registered->mempool.handle ? NULL : "handle is NULL";
-}
-
-static const char *registry_hooks_fault(const union registered *registered)
-{
-  return registered->hooks.callback ? NULL : "callback is NULL";
-}
-
+#define KIND(name, function, type, ...)                   \
+  {                                                       \
+    name, function, "struct " #type, sizeof(struct type), \
+    {                                                     \
+      __VA_ARGS__                                         \
+    }                                                     \
+  }
+#define POINTER(type, member)              \
+  {                                        \
+#member, offsetof(struct type, member) \
+  }
 static const struct object_kind kinds[] = {
-    {"allocator", "hipmm_allocator_register", "struct hipmm_allocator", sizeof(struct hipmm_allocator),
-     registry_allocator_fault},
-    {"failure", "hipmm_failure_handler_register", "struct hipmm_failure", sizeof(struct hipmm_failure_handler),
-     registry_failure_fault},
-    {"region", "hipmm_region_register", "struct hipmm_region", sizeof(struct hipmm_region), registry_region_fault},
-    {"mempool", "hipmm_mempool_register", "struct hipmm_mempool", sizeof(struct hipmm_mempool), registry_mempool_fault},
-    {"hooks", "hipmm_hooks_register", "struct hipmm_hooks", sizeof(struct hipmm_hooks), registry_hooks_fault},
+    KIND("allocator", "hipmm_allocator_register", hipmm_allocator, POINTER(hipmm_allocator, allocate),
+         POINTER(hipmm_allocator, deallocate)),
+    KIND("failure", "hipmm_failure_handler_register", hipmm_failure_handler, POINTER(hipmm_failure_handler, callback)),
+    KIND("region", "hipmm_region_register", hipmm_region, POINTER(hipmm_region, ptr)),
+    KIND("mempool", "hipmm_mempool_register", hipmm_mempool, POINTER(hipmm_mempool, handle)),
+    KIND("hooks", "hipmm_hooks_register", hipmm_hooks, POINTER(hipmm_hooks, callback)),
 };
-
 enum { ALLOCATOR, FAILURE, REGION, MEMPOOL, HOOKS, N_KINDS };
 
 _Static_assert(sizeof kinds / sizeof *kinds == N_KINDS, "a row for each kind");
@@ -197,8 +179,15 @@ static enum hipmm_status registry_check_struct(const struct object_kind *kind, c
   if (registered->struct_size < kind->bytes)
     return error_set(HIPMM_E_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s), %zu", kind->function,
                      registered->struct_size, kind->type, kind->bytes);
-  const char *fault = kind->fault(registered);
-  return fault ? error_set(HIPMM_E_ARGUMENT, "%s: %s", kind->function, fault) : HIPMM_OK;
+  for (size_t i = 0; i < sizeof kind->pointers / sizeof *kind->pointers && kind->pointers[i].name; i++) {
+    static void *const null;
+    if (!memcmp((const char *)registered + kind->pointers[i].offset, &null, sizeof null))
+      return error_set(HIPMM_E_ARGUMENT, "%s: %s is NULL", kind->function, kind->pointers[i].name);
+  }
+  const struct hipmm_region *region = kind == &kinds[REGION] ? &registered->region : NULL;
+  if (region && !region->bytes) return error_set(HIPMM_E_ARGUMENT, "%s: bytes is 0", kind->function);
+  if (!region || (uintptr_t)region->ptr <= UINTPTR_MAX - region->bytes) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT, "%s: ptr and bytes go beyond the end of all addresses", kind->function);
 }
 
 static enum hipmm_status registry_remove(const struct object_kind *kind, const char *name)

@@ -28,8 +28,7 @@ struct adoption {
 
 static enum hipmm_status descriptor_trim_nothing(void *self, size_t keep_bytes)
 {
-  (void)self;
-  (void)keep_bytes;
+  (void)self, (void)keep_bytes;
   return HIPMM_OK;
 }
 
@@ -40,24 +39,19 @@ bool descriptor_trims(const struct hipmm_plugin *descriptor)
 
 static enum hipmm_status descriptor_query_nothing(void *self, size_t index, int64_t *value_out)
 {
-  (void)self;
-  (void)index;
-  (void)value_out;
+  (void)self, (void)index, (void)value_out;
   return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no values");
 }
 
 static enum hipmm_status descriptor_perform_nothing(void *self, size_t index, int64_t *values_out)
 {
-  (void)self;
-  (void)index;
-  (void)values_out;
+  (void)self, (void)index, (void)values_out;
   return error_set(HIPMM_E_NOT_SUPPORTED, "this resource offers no actions");
 }
 
 static enum hipmm_status descriptor_reconfigure_nothing(void *self, const char *option, const void *options)
 {
-  (void)self;
-  (void)options;
+  (void)self, (void)options;
   return error_set(HIPMM_E_NOT_SUPPORTED, "%s cannot be set while the resource is in use", option);
 }
 
@@ -65,22 +59,18 @@ static enum hipmm_status descriptor_visit_nothing(void *self,
                                                   void (*see)(void *closure, const struct hipmm_extent *extent),
                                                   void *closure)
 {
-  (void)self;
-  (void)see;
-  (void)closure;
+  (void)self, (void)see, (void)closure;
   return HIPMM_OK;
 }
 
 static void descriptor_ignore_stream(void *self, hipmm_stream_t stream)
 {
-  (void)self;
-  (void)stream;
+  (void)self, (void)stream;
 }
 
 static int descriptor_cover_nothing(void *self, const void *ptr)
 {
-  (void)self;
-  (void)ptr;
+  (void)self, (void)ptr;
   return 0;
 }
 
@@ -136,17 +126,6 @@ static void *descriptor_adopt_rows(const void *theirs, uint32_t n, size_t their_
     memcpy(rows + i * our_bytes, (const char *)theirs + i * their_bytes,
            their_bytes < our_bytes ? their_bytes : our_bytes);
   return rows;
-}
-
-static size_t descriptor_size_in_struct(uint32_t type)
-{
-  switch (type) {
-  case HIPMM_OPTION_BOOL:
-  case HIPMM_OPTION_ENUM: return sizeof(uint32_t);
-  case HIPMM_OPTION_STRINGS: return sizeof(struct hipmm_strings);
-  case HIPMM_OPTION_LIST: return sizeof(struct hipmm_list);
-  default: return sizeof(uint64_t);
-  }
 }
 
 /* Of the texts of descriptors: they go to terminals, and into JSON. */
@@ -215,7 +194,7 @@ static bool descriptor_row_is_sound(struct adoption *adoption, const struct hipm
     return false;
   if (row->type == HIPMM_OPTION_OBJECT && !registry_kind_exists(row->unit)) return false;
   if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
-  return row->offset <= struct_bytes && descriptor_size_in_struct(row->type) <= struct_bytes - row->offset;
+  return row->offset <= struct_bytes && option_field_bytes(row->type) <= struct_bytes - row->offset;
 }
 
 static enum hipmm_status descriptor_refuse_row(struct adoption *adoption, const struct hipmm_option *row,
@@ -362,21 +341,13 @@ static enum hipmm_status descriptor_check_body(struct adoption *adoption, const 
   return HIPMM_OK;
 }
 
-static bool descriptor_names_resources(const struct hipmm_option *row)
-{
-  bool names = row->type == HIPMM_OPTION_RESOURCE;
-  for (uint32_t i = 0; row->type == HIPMM_OPTION_LIST && i < row->n_fields; i++)
-    names |= descriptor_names_resources(&row->fields[i]);
-  return names;
-}
-
 /* Options that name resources are fixed when the resource is created, unless the plugin can do with further ones. */
 static enum hipmm_status descriptor_check_reloadable(const struct hipmm_plugin *plugin, const char *file)
 {
   bool reconfigures = plugin->ops && plugin->ops->reconfigure != descriptor_reconfigure_nothing;
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    bool may_name = row->flags & HIPMM_OPTION_ADDS_RESOURCES || !descriptor_names_resources(row);
+    bool may_name = row->flags & HIPMM_OPTION_ADDS_RESOURCES || !option_has_type(row, HIPMM_OPTION_RESOURCE);
     if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && may_name)) continue;
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but %s", file, row->name,
                      reconfigures ? "names resources" : "its ops lack reconfigure");
@@ -420,6 +391,13 @@ enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const 
   else
     descriptor_release(&ours);
   return status;
+}
+
+uint32_t descriptor_row(const struct hipmm_feature *rows, uint32_t n, const char *name)
+{
+  uint32_t row = 0;
+  while (row < n && strcmp(rows[row].name, name)) row++;
+  return row;
 }
 
 void descriptor_release(const struct hipmm_plugin *descriptor)

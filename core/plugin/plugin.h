@@ -118,6 +118,9 @@ enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const 
 /* Whether the type implements trim. */
 bool descriptor_trims(const struct hipmm_plugin *descriptor);
 
+/* The row called `name` of a table of values or actions; `n` if there is none. */
+uint32_t descriptor_row(const struct hipmm_feature *rows, uint32_t n, const char *name);
+
 /* Frees the tables of a copied descriptor. */
 void descriptor_release(const struct hipmm_plugin *descriptor);
 

@@ -117,13 +117,10 @@ static enum hipmm_status plugin_load_new(const char *file, const char *type, con
   if (status) return status;
   struct plugin *plugin = calloc(1, sizeof *plugin);
   if (plugin) plugin->file = strdup(file);
-  if (!plugin || !plugin->file) {
-    free(plugin);
-    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  }
-  status = descriptor_adopt(descriptor, file, type, &plugin->descriptor);
+  status = plugin && plugin->file ? descriptor_adopt(descriptor, file, type, &plugin->descriptor)
+                                  : error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status) {
-    free(plugin->file);
+    if (plugin) free(plugin->file);
     free(plugin);
     return status;
   }

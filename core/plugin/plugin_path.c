@@ -3,6 +3,7 @@
  * graph and the command to ask for a file. Never opens a plugin. */
 #include "../base/environment.h"
 #include "../base/error.h"
+#include "../base/text.h"
 #include "../base/trust.h"
 #include "plugin.h"
 
@@ -158,10 +159,8 @@ enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *t
     return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to look for the plugin %s.so", type);
   }
   bool found = plugin_path_find_anywhere(&folders, type, file, bytes);
-  for (size_t i = 0; !found && i < folders.count; i++) {
-    size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", folders.items[i]);
-  }
+  for (size_t i = 0; !found && i < folders.count; i++)
+    text_append(text, sizeof text, "%s%s", i ? ", " : "", folders.items[i]);
   plugin_path_free_folders(&folders);
   return found ? HIPMM_OK : error_set(HIPMM_E_PLUGIN, "no plugin %s.so in %s", type, text);
 }

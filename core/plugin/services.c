@@ -4,10 +4,10 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/os_memory.h"
+#include "../base/text.h"
 #include "plugin.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static _Thread_local bool keeps_reason;
 
@@ -23,9 +23,8 @@ static int services_append_reason(char *message, size_t bytes)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   const char *reason = keeps_reason ? hipmm_last_error_message() : "";
-  size_t used = strlen(message);
   if (!*reason) return 0;
-  snprintf(message + used, bytes - used, " (%s)", reason);
+  text_append(message, bytes, " (%s)", reason);
   hipmm_last_error(&error);
   return error.hip_code;
 }

@@ -33,11 +33,10 @@ struct memory_users {
 static int64_t memory_users_value(const struct instance *instance, const char *name, int64_t otherwise)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  uint32_t row = descriptor_row(plugin->values, plugin->n_values, name);
   int64_t value;
-  for (uint32_t row = 0; row < plugin->n_values; row++)
-    if (!strcmp(plugin->values[row].name, name))
-      return instance->resource.ops->query(instance->resource.self, row, &value) ? otherwise : value;
-  return otherwise;
+  bool is_known = row < plugin->n_values && !instance->resource.ops->query(instance->resource.self, row, &value);
+  return is_known ? value : otherwise;
 }
 
 /* Whether the instance divides what it holds, and says how much that is. */
@@ -77,7 +76,7 @@ static void memory_users_add(struct memory_users *users, const struct instance *
 static void memory_users_add_divider(struct memory_users *users, const struct instance *instance,
                                      const struct oom_source *oom_source)
 {
-  const struct instance *source = exhausted_source_of(oom_source, instance);
+  const struct instance *source = oom_source_find(oom_source, instance);
   if (!source || !memory_users_divides(instance) || !memory_users_is_lowest(instance)) return;
   int64_t held = memory_users_value(instance, "reserved_bytes", 0);
   int64_t idle = memory_users_value(instance, "free_bytes", held - memory_users_value(instance, "live_bytes", held));

@@ -8,12 +8,11 @@
 #include "../base/log.h"
 #include "../base/memory_observer.h"
 #include "../base/own_symbol.h"
+#include "../base/text.h"
 #include "../graph/graph.h"
-#include "hip_table.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *name_in_use;
@@ -90,8 +89,7 @@ static enum hipmm_status hip_try_each(const struct graph *graph, const char **na
       return HIPMM_OK;
     }
     log_line(HIPMM_LOG_INFO, "auto", "%s", hipmm_last_error_message());
-    size_t used = strlen(reasons);
-    snprintf(reasons + used, sizeof reasons - used, "%s%s", used ? "; " : "", hipmm_last_error_message());
+    text_append(reasons, sizeof reasons, "%s%s", *reasons ? "; " : "", hipmm_last_error_message());
   }
   return error_set(HIPMM_E_NO_DEVICE, "no runtime has a device: %s", reasons);
 }
@@ -214,11 +212,6 @@ bool hip_is_captured(int device, hipmm_stream_t stream)
   bool is_captured = hipmm_stream_is_captured(&hip_table_functions, stream);
   hip_leave_device(device, previous);
   return is_captured;
-}
-
-void hip_guard_waits(bool (*any_captured)(int device))
-{
-  hip_table_guard_waits(any_captured);
 }
 
 enum hipmm_status hip_status(int code)

@@ -65,4 +65,17 @@ bool runtime_library_exists(const struct graph *graph, const char *name);
  * open for the process's life. */
 enum hipmm_status runtime_library_load(const struct graph *graph, const char *name, void **library_out);
 
+/* ---- hip_table.c: the table of HIP functions. For hip.c and tests; other files use hip_table(). ---- */
+
+/* Filled by hip_table_find(); constant once a runtime is in use. */
+extern struct hipmm_hip hip_table_functions;
+
+/* Fills the table from the library. Returns the name of the first required function that is missing, NULL if none
+ * is. */
+const char *hip_table_find(void *library);
+
+/* Asks the runtime for its version, which decides on the layout of structs; returns HIP's code. And that version. */
+int hip_table_read_version(void);
+int hip_table_version(void);
+
 #endif

@@ -2,12 +2,11 @@
 /* hip_table.c: fills the table of HIP functions from a shared library that exports them, and adapts the few functions
  * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
  * the core that includes HIP's headers. */
-#include "hip_table.h"
 #include "../base/hip_layout.h"
 #include "../base/own_symbol.h"
+#include "hip.h"
 #include "peer_access.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <hip/hip_runtime_api.h>
 #include <stdatomic.h>
@@ -70,31 +69,31 @@ struct hipmm_hip hip_table_functions;
 static int runtime_version;
 
 /* The calls that HIP forbids to every thread while one thread captures a graph, unless the calling thread relaxes its
- * capture mode: NAME, PARAMETERS, ARGUMENTS. A program that captures cannot know when its allocator makes such a
- * call. */
-#define UNSAFE_IN_CAPTURE(X)                                                                               \
-  X(DeviceSynchronize, (void), ())                                                                         \
-  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                      \
-  X(Free, (void *ptr), (ptr))                                                                              \
-  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                        \
-  X(MemAdvise, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device))      \
-  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                           \
-  X(HostFree, (void *ptr), (ptr))                                                                          \
-  X(HostRegister, (void *ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                          \
-  X(HostUnregister, (void *ptr), (ptr))                                                                    \
-  X(MallocAsync, (void **ptr, size_t bytes, hipmm_stream_t stream), (ptr, bytes, stream))                  \
-  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream),      \
-    (ptr, bytes, pool, stream))                                                                            \
-  X(FreeAsync, (void *ptr, hipmm_stream_t stream), (ptr, stream))                                          \
-  X(DeviceSetMemPool, (int device, hipmm_hip_mempool_t pool), (device, pool))                              \
-  X(MemPoolDestroy, (hipmm_hip_mempool_t pool), (pool))                                                    \
-  X(MemPoolSetAttribute, (hipmm_hip_mempool_t pool, int attribute, void *value), (pool, attribute, value)) \
-  X(MemPoolGetAttribute, (hipmm_hip_mempool_t pool, int attribute, void *value), (pool, attribute, value)) \
-  X(MemPoolTrimTo, (hipmm_hip_mempool_t pool, size_t bytes), (pool, bytes))                                \
-  X(StreamSynchronize, (hipmm_stream_t stream), (stream))                                                  \
-  X(StreamQuery, (hipmm_stream_t stream), (stream))                                                        \
-  X(EventQuery, (hipmm_hip_event_t event), (event))                                                        \
-  X(EventSynchronize, (hipmm_hip_event_t event), (event))
+ * capture mode: NAME, whether it is REQUIRED of a runtime, PARAMETERS, ARGUMENTS. A program that captures cannot know when
+ * its allocator makes such a call. */
+#define UNSAFE_IN_CAPTURE(X)                                                                                      \
+  X(DeviceSynchronize, true, (void), ())                                                                          \
+  X(Malloc, true, (void **ptr, size_t bytes), (ptr, bytes))                                                       \
+  X(Free, true, (void *ptr), (ptr))                                                                               \
+  X(MallocManaged, false, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                        \
+  X(MemAdvise, false, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device))      \
+  X(HostMalloc, false, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                           \
+  X(HostFree, false, (void *ptr), (ptr))                                                                          \
+  X(HostRegister, false, (void *ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                          \
+  X(HostUnregister, false, (void *ptr), (ptr))                                                                    \
+  X(MallocAsync, false, (void **ptr, size_t bytes, hipmm_stream_t stream), (ptr, bytes, stream))                  \
+  X(MallocFromPoolAsync, false, (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream),      \
+    (ptr, bytes, pool, stream))                                                                                   \
+  X(FreeAsync, false, (void *ptr, hipmm_stream_t stream), (ptr, stream))                                          \
+  X(DeviceSetMemPool, false, (int device, hipmm_hip_mempool_t pool), (device, pool))                              \
+  X(MemPoolDestroy, false, (hipmm_hip_mempool_t pool), (pool))                                                    \
+  X(MemPoolSetAttribute, false, (hipmm_hip_mempool_t pool, int attribute, void *value), (pool, attribute, value)) \
+  X(MemPoolGetAttribute, false, (hipmm_hip_mempool_t pool, int attribute, void *value), (pool, attribute, value)) \
+  X(MemPoolTrimTo, false, (hipmm_hip_mempool_t pool, size_t bytes), (pool, bytes))                                \
+  X(StreamSynchronize, true, (hipmm_stream_t stream), (stream))                                                   \
+  X(StreamQuery, true, (hipmm_stream_t stream), (stream))                                                         \
+  X(EventQuery, true, (hipmm_hip_event_t event), (event))                                                         \
+  X(EventSynchronize, true, (hipmm_hip_event_t event), (event))
 
 /* The functions behind the adapted entries of the table. */
 static struct {
@@ -112,7 +111,7 @@ static struct {
   int (*MemSetAccess)(void *ptr, size_t bytes, const hipMemAccessDesc *access, size_t count);
   int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
   int (*ThreadExchangeStreamCaptureMode)(hipStreamCaptureMode *mode);
-#define MEMBER(name, parameters, arguments) int(*name) parameters;
+#define MEMBER(name, required, parameters, arguments) int(*name) parameters;
   UNSAFE_IN_CAPTURE(MEMBER)
 #undef MEMBER
 } raw;
@@ -142,19 +141,19 @@ static void hip_table_restore(int before)
   hip_table_functions.GetLastError();
 }
 
-#define RELAXED(name, parameters, arguments) \
-  static int relaxed_##name parameters       \
-  {                                          \
-    int before = hip_table_relax();          \
-    int code = raw.name arguments;           \
-    hip_table_restore(before);               \
-    return code;                             \
+#define RELAXED(name, required, parameters, arguments) \
+  static int relaxed_##name parameters                 \
+  {                                                    \
+    int before = hip_table_relax();                    \
+    int code = raw.name arguments;                     \
+    hip_table_restore(before);                         \
+    return code;                                       \
   }
 UNSAFE_IN_CAPTURE(RELAXED)
 
 static bool (*_Atomic any_captured)(int device);
 
-void hip_table_guard_waits(bool (*function)(int device))
+void hip_guard_waits(bool (*function)(int device))
 {
   atomic_store_explicit(&any_captured, function, memory_order_relaxed);
 }
@@ -325,7 +324,7 @@ static int hip_table_enable_peer_access(int peer, unsigned flags)
   return code;
 }
 
-/* A symbol of HIP and where its address goes. */
+/* A symbol of HIP and where its address goes. Those of UNSAFE_IN_CAPTURE follow behind the others. */
 struct symbol {
   const char *name;
   void *slot;
@@ -338,20 +337,11 @@ static const struct symbol symbols[] = {
     {"hipSetDevice", &hip_table_functions.SetDevice, true},
     {"hipDeviceGetAttribute", &hip_table_functions.DeviceGetAttribute, true},
     {"hipDeviceGetName", &hip_table_functions.DeviceGetName, true},
-    {"hipDeviceSynchronize", &raw.DeviceSynchronize, true},
     {"hipMemGetInfo", &hip_table_functions.MemGetInfo, true},
     {"hipRuntimeGetVersion", &hip_table_functions.RuntimeGetVersion, true},
     {"hipGetLastError", &hip_table_functions.GetLastError, true},
     {"hipGetErrorName", &hip_table_functions.GetErrorName, true},
     {"hipGetErrorString", &hip_table_functions.GetErrorString, true},
-    {"hipMalloc", &raw.Malloc, true},
-    {"hipFree", &raw.Free, true},
-    {"hipMallocManaged", &raw.MallocManaged, false},
-    {"hipHostMalloc", &raw.HostMalloc, false},
-    {"hipHostFree", &raw.HostFree, false},
-    {"hipHostRegister", &raw.HostRegister, false},
-    {"hipHostUnregister", &raw.HostUnregister, false},
-    {"hipMemAdvise", &raw.MemAdvise, false},
     {"hipMemPrefetchAsync", &hip_table_functions.MemPrefetchAsync, false},
     {"hipMemcpy", &hip_table_functions.Memcpy, true},
     {"hipMemcpyAsync", &hip_table_functions.MemcpyAsync, true},
@@ -359,8 +349,6 @@ static const struct symbol symbols[] = {
     {"hipLaunchHostFunc", &hip_table_functions.LaunchHostFunc, false},
     {"hipStreamCreateWithFlags", &hip_table_functions.StreamCreateWithFlags, true},
     {"hipStreamDestroy", &hip_table_functions.StreamDestroy, true},
-    {"hipStreamSynchronize", &raw.StreamSynchronize, true},
-    {"hipStreamQuery", &raw.StreamQuery, true},
     {"hipStreamWaitEvent", &hip_table_functions.StreamWaitEvent, true},
     {"hipStreamGetId", &hip_table_functions.StreamGetId, false},
     {"hipStreamGetDevice", &hip_table_functions.StreamGetDevice, false},
@@ -373,19 +361,9 @@ static const struct symbol symbols[] = {
     {"hipEventCreateWithFlags", &hip_table_functions.EventCreateWithFlags, true},
     {"hipEventDestroy", &hip_table_functions.EventDestroy, true},
     {"hipEventRecord", &hip_table_functions.EventRecord, true},
-    {"hipEventQuery", &raw.EventQuery, true},
-    {"hipEventSynchronize", &raw.EventSynchronize, true},
-    {"hipMallocAsync", &raw.MallocAsync, false},
-    {"hipFreeAsync", &raw.FreeAsync, false},
-    {"hipMallocFromPoolAsync", &raw.MallocFromPoolAsync, false},
     {"hipMemPoolCreate", &raw.MemPoolCreate, false},
-    {"hipMemPoolDestroy", &raw.MemPoolDestroy, false},
-    {"hipMemPoolSetAttribute", &raw.MemPoolSetAttribute, false},
-    {"hipMemPoolGetAttribute", &raw.MemPoolGetAttribute, false},
-    {"hipMemPoolTrimTo", &raw.MemPoolTrimTo, false},
     {"hipDeviceGetDefaultMemPool", &hip_table_functions.DeviceGetDefaultMemPool, false},
     {"hipDeviceGetMemPool", &hip_table_functions.DeviceGetMemPool, false},
-    {"hipDeviceSetMemPool", &raw.DeviceSetMemPool, false},
     {"hipMemPoolSetAccess", &raw.MemPoolSetAccess, false},
     {"hipMemPoolGetAccess", &raw.MemPoolGetAccess, false},
     {"hipMemPoolExportToShareableHandle", &raw.MemPoolExport, false},
@@ -405,6 +383,9 @@ static const struct symbol symbols[] = {
     {"hipStreamCreateWithPriority", &hip_table_functions.StreamCreateWithPriority, false},
     {"hipDeviceGetStreamPriorityRange", &hip_table_functions.DeviceGetStreamPriorityRange, false},
     {"hipMemGetAddressRange", &hip_table_functions.MemGetAddressRange, false},
+#define SYMBOL(name, required, parameters, arguments) {"hip" #name, &raw.name, required},
+    UNSAFE_IN_CAPTURE(SYMBOL)
+#undef SYMBOL
 };
 
 static const char *hip_table_find_symbols(void *library)
@@ -436,7 +417,7 @@ static void hip_table_put_adapters(void)
   hip_table_functions.MemMap = raw.MemMap ? hip_table_map_memory : NULL;
   hip_table_functions.MemSetAccess = raw.MemSetAccess ? hip_table_set_access : NULL;
   hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;
-#define PUT_RELAXED(name, parameters, arguments) hip_table_functions.name = raw.name ? relaxed_##name : NULL;
+#define PUT_RELAXED(name, required, parameters, arguments) hip_table_functions.name = raw.name ? relaxed_##name : NULL;
   UNSAFE_IN_CAPTURE(PUT_RELAXED)
   hip_table_functions.DeviceSynchronize = guarded_DeviceSynchronize;
 #undef PUT_RELAXED

@@ -2,7 +2,6 @@
 /* runtime_library.c: finds and opens the shared library of a runtime, and configures it if it is a plugin of hipmm.
  * Called by hip.c. Never calls the HIP API. */
 #include "../base/environment.h"
-#include "../base/log.h"
 #include "../base/text.h"
 #include "../base/trust.h"
 #include "../graph/graph.h"
@@ -97,7 +96,7 @@ static void runtime_library_free(struct configuration *configuration)
 
 /* The graph's own options were checked when it was read, so an error is one of the environment. */
 static bool runtime_library_read_options(const struct graph *graph, struct configuration *configuration,
-                                         struct diagnostics *diagnostics, void *options)
+                                         struct diagnostics *diagnostics)
 {
   const struct hipmm_plugin *descriptor = configuration->descriptor;
   const char *variable = configuration->variable, *text = environment_get(variable);
@@ -119,7 +118,7 @@ static bool runtime_library_read_options(const struct graph *graph, struct confi
     diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, context.path, "no host memory for the options");
     return false;
   }
-  return option_fill_valid(descriptor, configuration->object, &context, NULL, options);
+  return option_fill_valid(descriptor, configuration->object, &context, NULL, configuration->options);
 }
 
 /* Adds to the thread's error where its option was given: in the environment or in the graph. */
@@ -140,20 +139,13 @@ static enum hipmm_status runtime_library_configure_with(const struct graph *grap
   static struct configuration *current;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
   struct diagnostics diagnostics = {.source = graph->source};
-  void *options = calloc(1, descriptor->options_bytes + 1), *self;
-  if (!options || !configuration->object) {
-    free(options);
-    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  }
-  bool is_good = runtime_library_read_options(graph, configuration, &diagnostics, options);
+  void *self;
+  if (!configuration->options || !configuration->object) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  bool is_good = runtime_library_read_options(graph, configuration, &diagnostics);
   enum hipmm_status status = is_good ? HIPMM_OK : diagnostics_raise(&diagnostics);
   diagnostics_clear(&diagnostics);
-  if (status) {
-    free(options);
-    return status;
-  }
-  configuration->options = options;
-  status = descriptor->create(&configuration->services, options, NULL, 0, &self);
+  if (status) return status;
+  status = descriptor->create(&configuration->services, configuration->options, NULL, 0, &self);
   if (status) return runtime_library_locate(graph, configuration, status);
   runtime_library_free(current);
   current = configuration;
@@ -167,6 +159,7 @@ static enum hipmm_status runtime_library_configure(const struct graph *graph, co
   configuration->services = services_plain(descriptor->type);
   configuration->descriptor = descriptor;
   configuration->object = json_object();
+  configuration->options = calloc(1, descriptor->options_bytes + 1);
   runtime_library_variable_of(descriptor->type, configuration->variable, sizeof configuration->variable);
   enum hipmm_status status = runtime_library_configure_with(graph, configuration);
   if (status) runtime_library_free(configuration);

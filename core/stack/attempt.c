@@ -6,7 +6,6 @@
 #include "../base/error.h"
 #include "../plugin/plugin.h"
 #include "stack.h"
-#include "stack_list.h"
 
 _Thread_local struct attempt this_attempt;
 
@@ -20,7 +19,7 @@ bool oom_source_is_same_memory(const struct oom_source *oom_source, const struct
   return plugin == oom_source->source || !((plugin->flags | oom_source->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
 }
 
-const struct instance *exhausted_source_of(const struct oom_source *oom_source, const struct instance *instance)
+const struct instance *oom_source_find(const struct oom_source *oom_source, const struct instance *instance)
 {
   CLOSURE_EACH(one, instance)
     if (oom_source_is_same_memory(oom_source, one)) return one;
@@ -32,7 +31,7 @@ const struct instance *exhausted_source_of(const struct oom_source *oom_source, 
 bool attempt_is_donor(const struct instance *instance, const struct oom_source *oom_source)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  return descriptor_trims(plugin) && exhausted_source_of(oom_source, instance);
+  return descriptor_trims(plugin) && oom_source_find(oom_source, instance);
 }
 
 struct attempt_search {
@@ -73,47 +72,34 @@ void attempt_note_oom(const struct instance *source, size_t bytes)
       (struct oom_source){.device = source->stack->device, .source = plugin->role == HIPMM_ROLE_SOURCE ? plugin : NULL};
 }
 
-enum hipmm_reclaim_level attempt_reclaim_level(const struct instance *instance, enum hipmm_status status)
+enum hipmm_reclaim_level attempt_reclaim_level(const struct hipmm_services *services, enum hipmm_status status)
 {
   if (status == HIPMM_CALL_AGAIN) return HIPMM_RECLAIM_IDLE;
   if (this_attempt.reclaim_level && !this_attempt.n_inner) return this_attempt.reclaim_level;
   if (this_attempt.n_inner || !attempt_is_out_of_memory(status)) return HIPMM_RECLAIM_ALL;
-  if (!this_attempt.holds_back && attempt_can_ask_others(instance, &this_attempt.oom_source)) {
+  if (!this_attempt.holds_back && attempt_can_ask_others(instance_of_services(services), &this_attempt.oom_source)) {
     this_attempt.holds_back = true;
     this_attempt.held_back_for = this_attempt.oom_source;
   }
   return this_attempt.holds_back ? HIPMM_RECLAIM_IDLE : HIPMM_RECLAIM_ALL;
 }
 
-bool attempt_is_building(void)
-{
-  return this_attempt.is_building;
-}
-
-void attempt_enter_inner(void)
-{
-  this_attempt.n_inner++;
-}
-
-void attempt_leave_inner(void)
-{
-  this_attempt.n_inner--;
-}
-
 /* ---- Functions of the program ---- */
 
-void attempt_enter_program(struct instance *source)
+void attempt_enter_program(const struct hipmm_services *services)
 {
+  caller_enter_program(caller_self(), true);
   this_attempt.n_inner++;
   this_attempt.n_programs++;
-  atomic_fetch_add(&source->in_program, 1);
+  atomic_fetch_add(&instance_of_services(services)->in_program, 1);
 }
 
-void attempt_leave_program(struct instance *source)
+void attempt_leave_program(const struct hipmm_services *services)
 {
-  atomic_fetch_sub(&source->in_program, 1);
+  atomic_fetch_sub(&instance_of_services(services)->in_program, 1);
   this_attempt.n_programs--;
   this_attempt.n_inner--;
+  caller_leave_program(caller_self());
 }
 
 bool attempt_is_in_program(void)
@@ -135,9 +121,10 @@ enum hipmm_status attempt_check_wait(const struct instance *instance)
       0, 0, 0);
 }
 
-enum hipmm_status attempt_ask_program(const struct instance *asker, enum hipmm_status status,
+enum hipmm_status attempt_ask_program(const struct hipmm_services *services, enum hipmm_status status,
                                       const struct hipmm_question *question, size_t bytes)
 {
+  const struct instance *asker = instance_of_services(services);
   struct refusals *refusals = &this_attempt.refusals;
   unsigned n = refusals->n_inner == this_attempt.n_inner ? refusals->n : 0, i = refusals->n_passed;
   while (i < n && refusals->askers[i] != asker) i++;

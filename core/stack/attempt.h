@@ -18,7 +18,7 @@ bool oom_source_is_same_memory(const struct oom_source *oom_source, const struct
 
 /* The first source in the closure of the instance that, on the same device, gives back what the source that ran out can get;
  * NULL if there is none. */
-const struct instance *exhausted_source_of(const struct oom_source *oom_source, const struct instance *instance);
+const struct instance *oom_source_find(const struct oom_source *oom_source, const struct instance *instance);
 
 enum { MOST_REFUSALS = 128 }; /* of the program, in one call; then it is not asked again */
 
@@ -41,7 +41,7 @@ struct refusals {
 
 struct attempt {
   struct oom_source oom_source;           /* as of the last HIP call of a source that failed so */
-  unsigned n_inner;                       /* attempt_enter_inner(), and the next */
+  unsigned n_inner;                       /* calls in which the thread may hold locks: no other resource is asked */
   unsigned n_programs;                    /* attempt_enter_program() */
   enum hipmm_reclaim_level reclaim_level; /* of the attempt that is under way; 0: of the first, or there is none */
   bool is_building;                       /* within reclaim_build() */
@@ -65,23 +65,16 @@ bool attempt_is_donor(const struct instance *instance, const struct oom_source *
  * destroys the stack. */
 bool attempt_can_ask_others(const struct instance *failed, const struct oom_source *oom_source);
 
-/* Whether the thread is within reclaim_build(). */
-bool attempt_is_building(void);
-
 /* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory, of `bytes`. */
 void attempt_note_oom(const struct instance *source, size_t bytes);
 
-/* See services->reclaim_level. */
-enum hipmm_reclaim_level attempt_reclaim_level(const struct instance *instance, enum hipmm_status status);
-
-/* Around a call in which this thread may hold locks of resources: no other resource is asked until it is left. */
-void attempt_enter_inner(void);
-void attempt_leave_inner(void);
+/* services->reclaim_level. */
+enum hipmm_reclaim_level attempt_reclaim_level(const struct hipmm_services *services, enum hipmm_status status);
 
 /* ---- Functions of the program ---- */
 
-/* See services->ask_program. */
-enum hipmm_status attempt_ask_program(const struct instance *asker, enum hipmm_status status,
+/* services->ask_program. */
+enum hipmm_status attempt_ask_program(const struct hipmm_services *services, enum hipmm_status status,
                                       const struct hipmm_question *question, size_t bytes);
 
 /* Calls `call`, which leaves nothing behind where it fails, and calls it again each time that a resource below has asked the
@@ -94,9 +87,9 @@ enum hipmm_status attempt_repeat(enum hipmm_status (*call)(void *closure), void 
 enum hipmm_status attempt_repeat_after(enum hipmm_status status, const struct instance *top,
                                        enum hipmm_status (*call)(void *closure), void *closure);
 
-/* Around a function of the program that `source` calls within an op: this thread may hold locks of resources. */
-void attempt_enter_program(struct instance *source);
-void attempt_leave_program(struct instance *source);
+/* services->enter_program and services->leave_program: this thread may hold locks of resources. */
+void attempt_enter_program(const struct hipmm_services *services);
+void attempt_leave_program(const struct hipmm_services *services);
 bool attempt_is_in_program(void);
 
 /* HIPMM_E_STATE, with the thread's error, if this thread must not wait for a lock of the instance, which is held around calls

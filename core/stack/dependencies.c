@@ -191,7 +191,7 @@ bool dependencies_find_accessor(const struct instance *below, char *name_out, si
 
 /* ---- Changes ---- */
 
-/* Those that depend on the instance, itself included, with the lowest number first: NULL without host memory. */
+/* Those that depend on the instance, and last itself, with the highest number first: NULL without host memory. */
 static struct instance **dependencies_find_above(struct instance *instance, size_t *n_out)
 {
   size_t most = 1, n = 0;
@@ -201,25 +201,21 @@ static struct instance **dependencies_find_above(struct instance *instance, size
   for (struct instance *one = linked; one; one = one->next_linked)
     if (one == instance || dependencies_include(one, instance)) above[n++] = one;
   qsort(above, n, sizeof(struct instance *), dependencies_by_creation);
-  for (size_t i = 0; i < n / 2; i++) {
-    struct instance *swapped = above[i];
-    above[i] = above[n - 1 - i];
-    above[n - 1 - i] = swapped;
-  }
   *n_out = n;
   return above;
 }
 
-/* Makes the dependencies that the instances get, each after what it depends on. `n_direct` of the first, `added`
+/* Makes the dependencies that the instances get, each after what it depends on. `n_direct` of the last, `added`
  * besides. */
 static enum hipmm_status dependencies_prepare(struct instance *const *above, size_t n, size_t n_direct,
                                               struct instance *added)
 {
   enum hipmm_status status = HIPMM_OK;
-  for (size_t i = 0; i < n && !status; i++) {
+  for (size_t i = n; i-- > 0 && !status;) {
     const struct instance_dependencies *now = dependencies_of(above[i]);
+    bool is_above = i + 1 < n;
     above[i]->next_dependencies =
-        dependencies_new(above[i], now->direct, i ? now->n_direct : n_direct, i ? NULL : added);
+        dependencies_new(above[i], now->direct, is_above ? now->n_direct : n_direct, is_above ? NULL : added);
     status = dependencies_check(above[i], above[i]->next_dependencies, HIPMM_E_CONFIG);
   }
   return status;
@@ -247,7 +243,7 @@ static enum hipmm_status dependencies_change(struct instance *instance, size_t n
   struct instance **above = dependencies_find_above(instance, &n);
   if (!above) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (added && added->number > instance->number)
-    for (size_t i = 0; i < n; i++) above[i]->number = ++last_number;
+    for (size_t i = n; i-- > 0;) above[i]->number = ++last_number;
   enum hipmm_status status = dependencies_prepare(above, n, n_direct, added);
   dependencies_finish(above, n, !status);
   free(above);

@@ -26,13 +26,13 @@ void held_watch_notify(const struct instance *source, int64_t bytes, int64_t hel
   pthread_rwlock_unlock(&lock);
 }
 
-enum hipmm_status held_watch_add(const struct instance *watcher,
+enum hipmm_status held_watch_add(const struct hipmm_services *services,
                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
                                  void *closure)
 {
   struct held_watch *watch = malloc(sizeof *watch);
   if (!watch) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  *watch = (struct held_watch){.watcher = watcher, .changed = changed, .closure = closure};
+  *watch = (struct held_watch){.watcher = instance_of_services(services), .changed = changed, .closure = closure};
   pthread_rwlock_wrlock(&lock);
   watch->next = atomic_load(&watches);
   atomic_store(&watches, watch);
@@ -40,8 +40,9 @@ enum hipmm_status held_watch_add(const struct instance *watcher,
   return HIPMM_OK;
 }
 
-void held_watch_remove(const struct instance *watcher)
+void held_watch_remove(const struct hipmm_services *services)
 {
+  const struct instance *watcher = instance_of_services(services);
   pthread_rwlock_wrlock(&lock);
   struct held_watch *before = NULL, *watch = atomic_load(&watches);
   for (; watch && watch->watcher != watcher; watch = watch->next) before = watch;

@@ -6,26 +6,28 @@
 
 #include <hipmm/inspect.h>
 
-#include <string.h>
-
-bool instance_is_kept_below(const struct instance *instance)
+/* Called in create: the instance has its dependencies already, but no caller has it yet. */
+int instance_is_kept_below(const struct hipmm_services *services)
 {
-  CLOSURE_EACH_BELOW(below, instance) {
+  CLOSURE_EACH_BELOW(below, instance_of_services(services)) {
     const struct hipmm_plugin *plugin = &below->node->plugin->descriptor;
-    if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
+    if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return 1;
   }
-  return false;
+  return 0;
 }
 
 /* An adaptor may forward blocks of any instance in its closure. */
-bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
+int instance_may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other_,
+                        const struct hipmm_resource *resource)
 {
+  (void)services;
+  const struct instance *other = instance_from(other_), *instance = instance_from(resource);
   bool is_adaptor =
       dependencies_forward_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
   if (!is_adaptor) return dependencies_include(other, instance);
   CLOSURE_EACH(one, instance)
-    if (dependencies_include(other, one)) return true;
-  return false;
+    if (dependencies_include(other, one)) return 1;
+  return 0;
 }
 
 enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op)
@@ -79,30 +81,24 @@ const struct instance *instance_owner_of(const struct instance *instance, const 
   return NULL;
 }
 
-static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
-                                                   size_t *row_out)
+const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
 {
   CLOSURE_EACH(one, instance) {
     const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
-    const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
-    uint32_t n = actions ? plugin->n_actions : plugin->n_values;
-    for (uint32_t row = 0; row < n; row++) {
-      if (strcmp(features[row].name, name)) continue;
-      *row_out = row;
-      return one;
-    }
+    *row_out = descriptor_row(plugin->values, plugin->n_values, name);
+    if (*row_out < plugin->n_values) return one;
   }
   return NULL;
 }
 
-const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
-{
-  return instance_search_down(instance, name, false, row_out);
-}
-
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
 {
-  return instance_search_down(instance, name, true, row_out);
+  CLOSURE_EACH(one, instance) {
+    const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
+    *row_out = descriptor_row(plugin->actions, plugin->n_actions, name);
+    if (*row_out < plugin->n_actions) return one;
+  }
+  return NULL;
 }
 
 /* ---- What programs ask and keep ---- */

@@ -67,6 +67,12 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
   return (struct instance *)(uintptr_t)resource;
 }
 
+/* The instance that has this table of services. */
+static inline struct instance *instance_of_services(const struct hipmm_services *services)
+{
+  return (struct instance *)((char *)(uintptr_t)services - offsetof(struct instance, services));
+}
+
 /* The status that an op of the instance returned, for the program: see error_of_op(). A stale resource has refused the
  * call by itself. */
 enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op);
@@ -142,9 +148,10 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
  * those below it, adaptors left out. NULL if none of them knows the block. */
 const struct instance *instance_owner_of(const struct instance *instance, const void *ptr);
 
-/* See services->is_kept_below, and services->may_cut_up. */
-bool instance_is_kept_below(const struct instance *instance);
-bool instance_may_cut_up(const struct instance *other, const struct instance *instance);
+/* services->is_kept_below and services->may_cut_up. */
+int instance_is_kept_below(const struct hipmm_services *services);
+int instance_may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
+                        const struct hipmm_resource *resource);
 
 /* The nearest instance, from this one down, whose table of values (or actions) has `name`, and its row; NULL if
  * none. */
@@ -179,11 +186,11 @@ void instance_services_fill(struct instance *instance);
 /* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
 void held_watch_notify(const struct instance *source, int64_t bytes, int64_t held_bytes);
 
-/* See services->watch_held. */
-enum hipmm_status held_watch_add(const struct instance *watcher,
+/* services->watch_held and services->unwatch_held. */
+enum hipmm_status held_watch_add(const struct hipmm_services *services,
                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
                                  void *closure);
-void held_watch_remove(const struct instance *watcher);
+void held_watch_remove(const struct hipmm_services *services);
 
 /* ---- wrapped_ops.c: lines in the debug log for the calls of a resource, and refusals while it is suspended ---- */
 

@@ -19,40 +19,36 @@ static struct hipmm_resource *instance_options_resolve(void *closure, const char
   return node < 0 || &stack->instances[node] == instance ? NULL : &stack->instances[node].resource;
 }
 
-/* A copy of the object: JSON counts references without atomics, so one thread alone must use them. */
-static struct instance_options *instance_options_allocate(const struct hipmm_plugin *plugin, const json_t *object)
+void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
 {
-  struct instance_options *set = calloc(1, sizeof *set);
-  void *options = calloc(1, plugin->options_bytes + 1);
-  json_t *copy = json_deep_copy(object);
-  char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
-  if (set && options && copy && text) {
-    *set = (struct instance_options){.object = copy, .options = options, .text = text};
-    return set;
-  }
-  free(text);
-  json_decref(copy);
-  free(options);
-  free(set);
-  return NULL;
-}
-
-static void instance_options_free_memory(struct instance_options *set)
-{
+  if (set->options) option_free(plugin->options, plugin->n_options, set->options);
   free(set->options);
   free(set->text);
   json_decref(set->object);
   free(set);
 }
 
-bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
-                          struct instance_options **set_out)
+/* A copy of the object: JSON counts references without atomics, so one thread alone must use them. */
+static struct instance_options *instance_options_allocate(const struct hipmm_plugin *plugin, const json_t *object)
+{
+  struct instance_options *set = calloc(1, sizeof *set);
+  if (!set) return NULL;
+  set->object = json_deep_copy(object);
+  set->options = calloc(1, plugin->options_bytes + 1);
+  set->text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
+  if (set->object && set->options && set->text) return set;
+  instance_options_free(plugin, set);
+  return NULL;
+}
+
+struct instance_options *instance_options_new(struct instance *instance, const json_t *object, const char *path,
+                                              struct diagnostics *report)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   struct instance_options *set = instance_options_allocate(plugin, object);
   if (!set) {
     diagnostics_add(report, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the options");
-    return false;
+    return NULL;
   }
   struct option_context context = {.diagnostics = report,
                                    .path = path,
@@ -62,26 +58,16 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
                                    .takes_objects = true,
                                    .resolve = instance_options_resolve,
                                    .closure = instance};
-  if (option_fill_valid(plugin, set->object, &context, NULL, set->options)) {
-    *set_out = set;
-    return true;
-  }
-  instance_options_free_memory(set);
-  return false;
-}
-
-static bool instance_options_can_name_objects(const struct hipmm_option *row)
-{
-  bool can = row->type == HIPMM_OPTION_OBJECT;
-  for (uint32_t i = 0; i < row->n_fields; i++) can |= instance_options_can_name_objects(&row->fields[i]);
-  return can;
+  if (option_fill_valid(plugin, set->object, &context, NULL, set->options)) return set;
+  instance_options_free(plugin, set);
+  return NULL;
 }
 
 static bool instance_options_names_objects(const struct hipmm_plugin *plugin, const json_t *object)
 {
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    if ((row->initial || json_object_get(object, row->name)) && instance_options_can_name_objects(row)) return true;
+    if ((row->initial || json_object_get(object, row->name)) && option_has_type(row, HIPMM_OPTION_OBJECT)) return true;
   }
   return false;
 }
@@ -209,19 +195,13 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
   size_t n_external = instance->stack->external.n;
   if (object && row->flags & HIPMM_OPTION_ADDS_RESOURCES)
     option_references(plugin->options, plugin->n_options, object, instance_options_check_named, &naming);
-  if (object && report->n_errors) {
-    json_decref(object);
-    object = NULL;
-  }
-  struct instance_options *set = object ? instance_options_find_equal(instance, object) : NULL;
-  bool is_known = set != NULL;
-  if (object && !set) instance_options_new(instance, object, "", report, &set);
+  bool is_good = object && !report->n_errors;
+  *set_out = is_good ? instance_options_find_equal(instance, object) : NULL;
+  *is_known_out = *set_out != NULL;
+  if (is_good && !*set_out) *set_out = instance_options_new(instance, object, "", report);
   json_decref(object);
-  if (!set) instance_options_abandon(instance, n_external);
-  if (!set) return false;
-  *set_out = set;
-  *is_known_out = is_known;
-  return true;
+  if (!*set_out) instance_options_abandon(instance, n_external);
+  return *set_out != NULL;
 }
 
 void instance_options_add(struct instance *instance, struct instance_options *set)
@@ -229,12 +209,6 @@ void instance_options_add(struct instance *instance, struct instance_options *se
   set->older = instance->all_options;
   instance->all_options = set;
   key_tree_insert_text(&instance->options_by_text, &set->by_text, set->text, strlen(set->text));
-}
-
-void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
-{
-  option_free(plugin->options, plugin->n_options, set->options);
-  instance_options_free_memory(set);
 }
 
 void instance_options_forget_objects(const struct hipmm_plugin *plugin, const json_t *object)

@@ -17,10 +17,10 @@ struct instance_options {
   struct instance_options *older; /* the set added before this one */
 };
 
-/* Options from a copy of `object`, for an instance that knows its upstreams. False after the errors, at `path` and below,
+/* Options from a copy of `object`, for an instance that knows its upstreams. NULL after the errors, at `path` and below,
  * were reported. */
-bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
-                          struct instance_options **set_out);
+struct instance_options *instance_options_new(struct instance *instance, const json_t *object, const char *path,
+                                              struct diagnostics *report);
 
 /* The options in force with one option changed: `text` as of option_set_text(), NULL for the default. `is_known_out`: the
  * instance has this set already, perhaps in force. Otherwise the caller adds or frees it. */

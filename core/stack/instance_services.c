@@ -2,7 +2,6 @@
 /* instance_services.c: the functions of struct hipmm_services that only resources have. A function finds its instance from
  * the address of the table, so a plugin needs no handle of the core. Called by plugins on the allocation path; knows the
  * instances below, never how stacks are built. */
-#include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/plugin.h"
 #include "../runtime/hip.h"
@@ -10,11 +9,6 @@
 #include "stack.h"
 
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
-
-static struct instance *instance_services_of(const struct hipmm_services *services)
-{
-  return (struct instance *)((char *)(uintptr_t)services - offsetof(struct instance, services));
-}
 
 static enum hipmm_status instance_services_explain(const struct hipmm_services *services, enum hipmm_status status,
                                                    const char *text, uint64_t first, uint64_t second, uint64_t third,
@@ -27,37 +21,13 @@ static enum hipmm_status instance_services_refuse_hip(const struct hipmm_service
                                                       size_t bytes)
 {
   enum hipmm_status status = hip_refuse(services->name, call, code, bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY) attempt_note_oom(instance_services_of(services), bytes);
+  if (status == HIPMM_E_OUT_OF_MEMORY) attempt_note_oom(instance_of_services(services), bytes);
   return status;
-}
-
-static enum hipmm_reclaim_level instance_services_reclaim_level(const struct hipmm_services *services,
-                                                                enum hipmm_status status)
-{
-  return attempt_reclaim_level(instance_services_of(services), status);
-}
-
-static void instance_services_enter_program(const struct hipmm_services *services)
-{
-  caller_enter_program(caller_self(), true);
-  attempt_enter_program(instance_services_of(services));
-}
-
-static void instance_services_leave_program(const struct hipmm_services *services)
-{
-  attempt_leave_program(instance_services_of(services));
-  caller_leave_program(caller_self());
-}
-
-static enum hipmm_status instance_services_ask_program(const struct hipmm_services *services, enum hipmm_status status,
-                                                       const struct hipmm_question *question, size_t bytes)
-{
-  return attempt_ask_program(instance_services_of(services), status, question, bytes);
 }
 
 static enum hipmm_status instance_services_check_wait(const struct hipmm_services *services)
 {
-  return attempt_check_wait(instance_services_of(services));
+  return attempt_check_wait(instance_of_services(services));
 }
 
 static int instance_services_enter_device(const struct hipmm_services *services)
@@ -83,28 +53,15 @@ static int64_t instance_services_add_held(atomic_int_fast64_t *held, atomic_int_
 
 static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
-  struct instance *instance = instance_services_of(services);
+  struct instance *instance = instance_of_services(services);
   instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
   int64_t now = instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
   held_watch_notify(instance, bytes, now);
 }
 
-static enum hipmm_status instance_services_watch_held(const struct hipmm_services *services,
-                                                      void (*changed)(void *closure, const char *source, int64_t bytes,
-                                                                      int64_t held_bytes),
-                                                      void *closure)
-{
-  return held_watch_add(instance_services_of(services), changed, closure);
-}
-
-static void instance_services_unwatch_held(const struct hipmm_services *services)
-{
-  held_watch_remove(instance_services_of(services));
-}
-
 static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)
 {
-  if (!block_map_insert(&instance_services_of(services)->block_map, ptr, bytes))
+  if (!block_map_insert(&instance_of_services(services)->block_map, ptr, bytes))
     return error_refuse(HIPMM_E_OUT_OF_MEMORY, services->name, "no host memory left to record a block of {0:bytes}",
                         bytes, 0, 0);
   instance_services_count_held(services, (int64_t)bytes);
@@ -115,7 +72,7 @@ static enum hipmm_status instance_services_untrack(const struct hipmm_services *
                                                    size_t *bytes_out)
 {
   struct hipmm_block block;
-  enum hipmm_status status = block_map_remove(&instance_services_of(services)->block_map, ptr, bytes, &block);
+  enum hipmm_status status = block_map_remove(&instance_of_services(services)->block_map, ptr, bytes, &block);
   if (status == HIPMM_E_POINTER) return error_refuse(status, services->name, not_here, (uintptr_t)ptr, 0, 0);
   if (status == HIPMM_E_SIZE)
     return error_refuse(status, services->name, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
@@ -128,14 +85,14 @@ static enum hipmm_status instance_services_untrack(const struct hipmm_services *
 static enum hipmm_status instance_services_lookup(const struct hipmm_services *services, const void *ptr,
                                                   struct hipmm_block *block_out)
 {
-  if (block_map_find(&instance_services_of(services)->block_map, ptr, block_out)) return HIPMM_OK;
+  if (block_map_find(&instance_of_services(services)->block_map, ptr, block_out)) return HIPMM_OK;
   return error_refuse(HIPMM_E_POINTER, services->name, not_here, (uintptr_t)ptr, 0, 0);
 }
 
 static enum hipmm_status instance_services_untrack_any(const struct hipmm_services *services,
                                                        struct hipmm_block *block_out)
 {
-  if (!block_map_remove_any(&instance_services_of(services)->block_map, block_out)) return HIPMM_E_POINTER;
+  if (!block_map_remove_any(&instance_of_services(services)->block_map, block_out)) return HIPMM_E_POINTER;
   instance_services_count_held(services, -(int64_t)block_out->bytes);
   return HIPMM_OK;
 }
@@ -151,7 +108,7 @@ static enum hipmm_status instance_services_found(const struct hipmm_services *se
 static enum hipmm_status instance_services_find_below(const struct hipmm_services *services, const void *ptr,
                                                       struct hipmm_block *block_out)
 {
-  return instance_services_found(services, instance_find_below(instance_services_of(services), ptr, block_out), ptr);
+  return instance_services_found(services, instance_find_below(instance_of_services(services), ptr, block_out), ptr);
 }
 
 static enum hipmm_status instance_services_find_in(const struct hipmm_services *services,
@@ -159,19 +116,6 @@ static enum hipmm_status instance_services_find_in(const struct hipmm_services *
                                                    struct hipmm_block *block_out)
 {
   return instance_services_found(services, instance_find(instance_from(resource), ptr, block_out), ptr);
-}
-
-/* Called in create: the instance is linked already, but no caller has it yet. */
-static int instance_services_is_kept_below(const struct hipmm_services *services)
-{
-  return instance_is_kept_below(instance_services_of(services));
-}
-
-static int instance_services_may_cut_up(const struct hipmm_services *services, const struct hipmm_resource *other,
-                                        const struct hipmm_resource *resource)
-{
-  (void)services;
-  return instance_may_cut_up(instance_from(other), instance_from(resource));
 }
 
 void instance_services_fill(struct instance *instance)
@@ -189,17 +133,17 @@ void instance_services_fill(struct instance *instance)
   services.count_held = instance_services_count_held;
   services.find_below = instance_services_find_below;
   services.find_in = instance_services_find_in;
-  services.may_cut_up = instance_services_may_cut_up;
-  services.is_kept_below = instance_services_is_kept_below;
+  services.may_cut_up = instance_may_cut_up;
+  services.is_kept_below = instance_is_kept_below;
   services.explain = instance_services_explain;
   services.copies_are_ordered = instance->stack->user != STACK_FOR_ANY;
   services.devices_are_announced = instance->stack->user == STACK_FOR_PYTORCH_WITH_INIT;
-  services.watch_held = instance_services_watch_held;
-  services.unwatch_held = instance_services_unwatch_held;
-  services.reclaim_level = instance_services_reclaim_level;
-  services.enter_program = instance_services_enter_program;
-  services.leave_program = instance_services_leave_program;
-  services.ask_program = instance_services_ask_program;
+  services.watch_held = held_watch_add;
+  services.unwatch_held = held_watch_remove;
+  services.reclaim_level = attempt_reclaim_level;
+  services.enter_program = attempt_enter_program;
+  services.leave_program = attempt_leave_program;
+  services.ask_program = attempt_ask_program;
   services.check_wait = instance_services_check_wait;
   instance->services = services;
 }

@@ -18,17 +18,13 @@ void locked_ops_init_lock(pthread_mutex_t *lock)
   pthread_mutexattr_destroy(&knows_owner);
 }
 
-/* Whether the calling thread has the lock now. If it had it before, or must not wait for it, it is refused. */
-static bool locked_ops_take(struct instance *instance)
-{
-  if (!pthread_mutex_trylock(&instance->lock)) return true;
-  return !attempt_check_wait(instance) && pthread_mutex_lock(&instance->lock) != EDEADLK;
-}
-
-/* NULL, and the lock is not taken, if the calling thread is refused. */
+/* Takes the lock, and returns the plugin's ops. NULL, and the lock is not taken, if the calling thread is refused: it has the
+ * lock already, or must not wait for it. */
 static const struct hipmm_ops *locked_ops_try_enter(struct instance *instance)
 {
-  return locked_ops_take(instance) ? instance->node->plugin->descriptor.ops : NULL;
+  bool is_taken = !pthread_mutex_trylock(&instance->lock) ||
+                  (!attempt_check_wait(instance) && pthread_mutex_lock(&instance->lock) != EDEADLK);
+  return is_taken ? instance->node->plugin->descriptor.ops : NULL;
 }
 
 static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_status status)
@@ -91,23 +87,17 @@ static int locked_ops_covers(void *self, const void *ptr)
   return covers;
 }
 
-static void locked_ops_stream_retire(void *self, hipmm_stream_t stream)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  if (!ops) return;
-  ops->stream_retire(instance->self, stream);
-  locked_ops_leave(instance, HIPMM_OK);
-}
-
-static void locked_ops_stream_retain(void *self, hipmm_stream_t stream)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  if (!ops) return;
-  ops->stream_retain(instance->self, stream);
-  locked_ops_leave(instance, HIPMM_OK);
-}
+#define LOCKED_STREAM_OP(name)                                     \
+  static void locked_ops_##name(void *self, hipmm_stream_t stream) \
+  {                                                                \
+    struct instance *instance = self;                              \
+    const struct hipmm_ops *ops = locked_ops_try_enter(instance);  \
+    if (!ops) return;                                              \
+    ops->name(instance->self, stream);                             \
+    locked_ops_leave(instance, HIPMM_OK);                          \
+  }
+LOCKED_STREAM_OP(stream_retire)
+LOCKED_STREAM_OP(stream_retain)
 
 #define LOCKED_ENTRY(name, parameters, arguments) .name = locked_ops_##name,
 const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,

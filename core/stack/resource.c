@@ -7,10 +7,6 @@
 #include "../base/units.h"
 #include "stack.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum hipmm_status resource_check(const struct hipmm_resource *resource)
 {
   return instance_is_live(resource) ? HIPMM_OK : error_refuse(HIPMM_E_ARGUMENT, NULL, INSTANCE_NOT_LIVE, 0, 0, 0);
@@ -53,29 +49,27 @@ void hipmm_resource_release(struct hipmm_resource *resource)
  * above. */
 static void resource_list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
 {
-  size_t used = 0;
   STACK_EACH(instance, stack) {
     unsigned held = atomic_load_explicit(&instance->references, memory_order_relaxed);
-    if (!held || used >= bytes) continue;
-    used += (size_t)snprintf(text + used, bytes - used, "%s%s (%u reference%s)", used ? ", " : "", instance->node->name,
-                             held, text_plural(held));
+    if (!held) continue;
+    text_append(text, bytes, "%s%s (%u reference%s)", *text ? ", " : "", instance->node->name, held, text_plural(held));
     all -= held < all ? held : all;
   }
-  if (all && used < bytes)
-    snprintf(text + used, bytes - used, "%s%s (by containers, resources above it or visitors)", used ? ", " : "",
-             stack->graph->nodes[stack->top].name);
+  if (all)
+    text_append(text, bytes, "%s%s (by containers, resources above it or visitors)", *text ? ", " : "",
+                stack->graph->nodes[stack->top].name);
 }
 
 void resource_warn_of_held(void)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    char list[1024] = "", bytes[32];
+    char list[1024] = "";
     if (stack->external.is_whole) continue; /* a library's own: it never was the table's */
     resource_list_held(stack, stack_references(stack), list, sizeof list);
     log_line(HIPMM_LOG_WARNING, "finalize",
              "device %d: still held: %s; %s of device memory stay with it until the last "
              "reference is released",
-             stack->device, list, units_format_bytes((uint64_t)stack_held_bytes(stack), bytes, sizeof bytes));
+             stack->device, list, UNITS_BYTES((uint64_t)stack_held_bytes(stack)));
   }
 }
 

@@ -13,7 +13,6 @@
 #include "instance_options.h"
 #include "stream_registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +22,10 @@ static void stack_destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   if (instance->is_owed) {
-    if (instance->block_map.sizes.count && plugin->role == HIPMM_ROLE_SOURCE) {
-      char bytes[32];
+    if (instance->block_map.sizes.count && plugin->role == HIPMM_ROLE_SOURCE)
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu block%s (%s) still allocated, freed with it",
                instance->stack->device, instance->block_map.sizes.count, text_plural(instance->block_map.sizes.count),
-               units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
-    }
+               UNITS_BYTES(instance->block_map.bytes));
     wrapped_ops_remove(instance);
     hip_observer_enter();
     plugin->destroy(instance->self);
@@ -84,13 +81,11 @@ static enum hipmm_status stack_fill_options(struct instance *instance)
 {
   size_t free_bytes = 0, total_bytes = 0;
   struct diagnostics report = {.source = instance->stack->graph->source};
-  struct instance_options *set = NULL;
-  enum hipmm_status status = HIPMM_OK;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code) return stack_locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
-  if (!instance_options_new(instance, instance->node->object, instance->node->path, &report, &set))
-    status = diagnostics_raise(&report);
+  struct instance_options *set = instance_options_new(instance, instance->node->object, instance->node->path, &report);
+  enum hipmm_status status = set ? HIPMM_OK : diagnostics_raise(&report);
   diagnostics_clear(&report);
   if (status) return status;
   instance_options_add(instance, set);
@@ -142,10 +137,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   struct stack_creation creation = {.instance = instance};
-  bool is_tried_once = !attempt_is_building(); /* nobody would try again what the new resource allocates */
-  if (is_tried_once) attempt_enter_inner();
+  bool is_tried_once = !this_attempt.is_building; /* nobody would try again what the new resource allocates */
+  this_attempt.n_inner += is_tried_once;
   status = attempt_repeat(stack_call_create, &creation);
-  if (is_tried_once) attempt_leave_inner();
+  this_attempt.n_inner -= is_tried_once;
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));

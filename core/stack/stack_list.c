@@ -21,17 +21,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Stacks without a reference that are pinned, until they are destroyed. Never less than there are. */
 static atomic_uint orphans;
 
-/* Around each pin, so that hipmm_finalize() knows the threads that have pins. */
-static void stack_list_begin_walk(void)
-{
-  caller_begin_walk(caller_self());
-}
-
-static void stack_list_end_walk(void)
-{
-  caller_end_walk(caller_self());
-}
-
 static inline unsigned stack_list_references_in(uint64_t holds)
 {
   return (unsigned)(holds % STACK_PIN);
@@ -78,21 +67,12 @@ static bool stack_try_hold(struct stack *stack, uint64_t one)
   return stack_list_references_in(holds) > 0;
 }
 
-static bool stack_try_retain(struct stack *stack)
-{
-  return stack_try_hold(stack, 1);
-}
-
-static bool stack_try_pin(struct stack *stack)
-{
-  return stack_try_hold(stack, STACK_PIN);
-}
-
+/* A walk is around each pin, so that hipmm_finalize() knows the threads that have pins. */
 bool stack_pin(struct stack *stack)
 {
-  stack_list_begin_walk();
-  if (stack_try_pin(stack)) return true;
-  stack_list_end_walk();
+  caller_begin_walk(caller_self());
+  if (stack_try_hold(stack, STACK_PIN)) return true;
+  caller_end_walk(caller_self());
   return false;
 }
 
@@ -105,7 +85,7 @@ void stack_unpin(struct stack *stack)
     stack->entry.destroy(stack);
     atomic_fetch_sub(&orphans, 1);
   }
-  stack_list_end_walk();
+  caller_end_walk(caller_self());
 }
 
 void stack_await_walks(void (*notify)(int thread))
@@ -223,12 +203,12 @@ void stack_unlist(struct stack *stack)
 
 struct stack *stack_next(struct stack *stack)
 {
-  stack_list_begin_walk();
+  caller_begin_walk(caller_self());
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->entry.next : first;
-  while (next && !(next->entry.is_ready && stack_try_pin(next))) next = next->entry.next;
+  while (next && !(next->entry.is_ready && stack_try_hold(next, STACK_PIN))) next = next->entry.next;
   pthread_mutex_unlock(&lock);
-  if (!next) stack_list_end_walk();
+  if (!next) caller_end_walk(caller_self());
   if (stack) stack_unpin(stack);
   return next;
 }
@@ -260,25 +240,25 @@ struct stack **stack_collect(int device, size_t *n_out)
   return stacks;
 }
 
-static struct stack *stack_list_find_and_hold(const char *name, bool (*hold)(struct stack *stack))
+static struct stack *stack_list_find_and_hold(const char *name, uint64_t one)
 {
   pthread_mutex_lock(&lock);
   struct stack *stack = stack_list_find_name(name);
-  if (stack && !(stack->entry.is_ready && hold(stack))) stack = NULL;
+  if (stack && !(stack->entry.is_ready && stack_try_hold(stack, one))) stack = NULL;
   pthread_mutex_unlock(&lock);
   return stack;
 }
 
 struct stack *stack_named(const char *name)
 {
-  return stack_list_find_and_hold(name, stack_try_retain);
+  return stack_list_find_and_hold(name, 1);
 }
 
 struct stack *stack_named_pinned(const char *name)
 {
-  stack_list_begin_walk();
-  struct stack *stack = stack_list_find_and_hold(name, stack_try_pin);
-  if (!stack) stack_list_end_walk();
+  caller_begin_walk(caller_self());
+  struct stack *stack = stack_list_find_and_hold(name, STACK_PIN);
+  if (!stack) caller_end_walk(caller_self());
   return stack;
 }
 

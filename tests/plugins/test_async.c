@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `async` does beyond other sources: options, the driver's pool, its values. Sharing is in
  * test_share.c. */
-#include "../../core/runtime/hip_table.h"
+#include "../../core/runtime/hip.h"
 #include "../support/fixture.h"
 
 #include <stdlib.h>

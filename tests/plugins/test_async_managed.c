@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `async_managed` does beyond other sources: memory that moves by itself, and runtimes without it. */
-#include "../../core/runtime/hip_table.h"
+#include "../../core/runtime/hip.h"
 #include "../support/fixture.h"
 
 #include <string.h>

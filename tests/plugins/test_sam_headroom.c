@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what `sam_headroom` does beyond other sources: which part of a block prefers the device. What it says to HIP
  * is overheard in the table of HIP functions. */
-#include "../../core/runtime/hip_table.h"
+#include "../../core/runtime/hip.h"
 #include "../support/fixture.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of memory between processes (hipmm/share.h, async's handle_type, async_import): what crosses, what is refused.
  * The program runs itself again as the other process; "the other" below is a second import in the same one. */
-#include "../../core/runtime/hip_table.h"
+#include "../../core/runtime/hip.h"
 #include "../support/fixture.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/runtime/hip_table.c and peer_access.c over a runtime that has little: this program exports what hipmm
  * needs, and of the rest the sharing of pools as ROCm had it up to 5.4: it returns success and does nothing. */
-#include "../../core/runtime/hip_table.h"
+#include "../../core/runtime/hip.h"
 #include "../../core/runtime/peer_access.h"
 #include "../support/support.h"
 

@@ -4,6 +4,7 @@
 
 #include "../../core/base/environment.h"
 #include "../../core/base/output_file.h"
+#include "../../core/base/text.h"
 #include "../../core/graph/graph_build.h"
 #include "../../core/option/option_value.h"
 #include <string.h>
@@ -88,13 +89,6 @@ static bool inputs_check_pattern(const struct inputs_search *search, const char 
   return true;
 }
 
-static bool inputs_is_resource_key(const char *key)
-{
-  for (size_t i = 0; graph_resource_keys[i]; i++)
-    if (!strcmp(graph_resource_keys[i], key)) return true;
-  return false;
-}
-
 /* Any option of a plugin may be a file's name: all that are text are looked at, those in lists too. */
 static bool inputs_check_value(const struct inputs_search *search, const char *path, json_t *value)
 {
@@ -107,7 +101,7 @@ static bool inputs_check_value(const struct inputs_search *search, const char *p
   json_object_foreach(value, key, item)
   {
     snprintf(inner, sizeof inner, "%s/%s", path, key);
-    is_good = is_good && (inputs_is_resource_key(key) || inputs_check_value(search, inner, item));
+    is_good = is_good && (text_is_listed(graph_resource_keys, key) || inputs_check_value(search, inner, item));
   }
   json_array_foreach(value, i, item)
   {
@@ -122,12 +116,8 @@ static long double inputs_node_number(const struct graph_node *node, const char 
 {
   const struct hipmm_plugin *plugin = &node->plugin->descriptor;
   const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, name);
-  struct option_number number = {0};
-  const json_t *given = json_object_get(node->object, name);
-  bool is_there = row && (given          ? option_number(row, given, &number)
-                          : row->initial ? option_number_from_text(row, row->initial, &number)
-                                         : false);
-  return is_there ? number.value : 0;
+  struct option_number number;
+  return row && option_current_number(row, node->object, &number) ? number.value : 0;
 }
 
 /* RMM's variable is the default of the logging adaptor, as in RMM. */

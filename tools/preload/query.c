@@ -21,14 +21,12 @@ enum { ERROR_NOT_FOUND = 500 };
 static bool query_value(const struct instance *instance, const char *name, uint64_t *value_out)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  uint32_t row = descriptor_row(plugin->values, plugin->n_values, name);
   int64_t value;
-  for (uint32_t row = 0; row < plugin->n_values; row++) {
-    if (strcmp(plugin->values[row].name, name)) continue;
-    if (instance->resource.ops->query(instance->resource.self, row, &value) || value < 0) return false;
-    *value_out = (uint64_t)value;
-    return true;
-  }
-  return false;
+  if (row == plugin->n_values || instance->resource.ops->query(instance->resource.self, row, &value) || value < 0)
+    return false;
+  *value_out = (uint64_t)value;
+  return true;
 }
 
 static bool query_size_option(const struct instance *instance, const char *name, uint64_t *bytes_out)
