@@ -30,6 +30,37 @@ void framework_fail_allocation(const char *framework)
   framework_log_failure(framework, "cannot allocate");
 }
 
+/* ---- Streams ---- */
+
+enum { PROBES = 16 };
+
+#define FORGOTTEN ((hipmm_stream_t)1) /* a slot that is free again; others may be behind it */
+
+void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream)
+{
+  size_t home = framework_stream_slot(stream);
+  for (size_t i = 0; i < PROBES; i++) {
+    hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
+    hipmm_stream_t there = atomic_load_explicit(slot, memory_order_relaxed);
+    if ((uintptr_t)there <= (uintptr_t)FORGOTTEN && atomic_compare_exchange_strong(slot, &there, stream))
+      break; /* this thread added it, so this thread retains the stream; a second time does no harm */
+    if (there == stream) return;
+    if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
+  }
+  if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");
+}
+
+/* The stream ends, and a later one may have its handle: it will be retained anew. */
+static void framework_forget_stream(int device, hipmm_stream_t stream)
+{
+  size_t home = framework_stream_slot(stream);
+  for (size_t i = 0; i < PROBES; i++) {
+    hipmm_stream_t there = stream;
+    atomic_compare_exchange_strong(&framework_devices[device].streams[(home + i) % FRAMEWORK_STREAMS], &there,
+                                   FORGOTTEN);
+  }
+}
+
 /* ---- Opening ---- */
 
 enum hipmm_status framework_initialise(void)
@@ -107,36 +138,6 @@ struct framework_call framework_enter_slow_path(int number, enum framework frame
   if (call.thread) call.device = framework_get(number, framework);
   if (call.thread && !call.device) framework_leave(call);
   return call;
-}
-
-/* ---- Streams ---- */
-
-enum { PROBES = 16 };
-
-#define FORGOTTEN ((hipmm_stream_t)1) /* a slot that is free again; others may be behind it */
-
-void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream)
-{
-  size_t home = framework_stream_slot(stream);
-  for (size_t i = 0; i < PROBES; i++) {
-    hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
-    hipmm_stream_t there = atomic_load_explicit(slot, memory_order_relaxed);
-    if ((uintptr_t)there <= (uintptr_t)FORGOTTEN && atomic_compare_exchange_strong(slot, &there, stream))
-      break; /* this thread added it, so this thread retains the stream; a second time does no harm */
-    if (there == stream) return;
-    if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
-  }
-  if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");
-}
-
-void framework_forget_stream(int device, hipmm_stream_t stream)
-{
-  size_t home = framework_stream_slot(stream);
-  for (size_t i = 0; i < PROBES; i++) {
-    hipmm_stream_t there = stream;
-    atomic_compare_exchange_strong(&framework_devices[device].streams[(home + i) % FRAMEWORK_STREAMS], &there,
-                                   FORGOTTEN);
-  }
 }
 
 /* ---- Memory ---- */

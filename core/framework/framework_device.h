@@ -90,9 +90,6 @@ enum hipmm_status framework_initialise(void);
  * another stream in each thread. */
 void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream);
 
-/* The stream ends, and a later one may have its handle: it will be retained anew. */
-void framework_forget_stream(int device, hipmm_stream_t stream);
-
 static inline size_t framework_stream_slot(hipmm_stream_t stream)
 {
   return ((uintptr_t)stream >> 4) * 0x9E3779B97F4A7C15u >> 55;

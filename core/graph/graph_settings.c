@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
-                                      "resources", "devices", "stack",   "current_device", NULL};
+/* The keys at the top of the file; NULL-terminated. */
+static const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
+                                             "resources", "devices", "stack",   "current_device", NULL};
 
 static bool graph_settings_is_top_key(const char *key)
 {

@@ -135,7 +135,8 @@ json_t *option_from_text(const struct hipmm_option *row, const char *text)
   return row->type == HIPMM_OPTION_STRINGS ? option_text_split_list(text) : json_string(text);
 }
 
-json_t *option_from_setting(const struct hipmm_option *row, const char *text)
+/* The same for a value that a program sets: a string may also be in quotes, as in JSON. */
+static json_t *option_from_setting(const struct hipmm_option *row, const char *text)
 {
   bool lacks_memory = false;
   json_t *value = *text == '"' ? option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory) : NULL;

@@ -50,9 +50,6 @@ bool option_number_from_text(const struct hipmm_option *row, const char *text, s
  * of the row's type. The caller owns the reference; NULL if the text is not valid UTF-8, and without host memory. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
-/* The same for a value that a program sets: a string may also be in quotes, as in JSON. */
-json_t *option_from_setting(const struct hipmm_option *row, const char *text);
-
 /* A percentage of the free memory in bytes, rounded down to a multiple of HIPMM_ALIGNMENT. */
 uint64_t option_percent_of(long double percent, uint64_t free_bytes);
 
