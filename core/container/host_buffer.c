@@ -3,7 +3,6 @@
  * use; whenever its contents move, the caller waits, so that it may look at them at once. */
 #include "../base/lifecycle.h"
 #include "../call/device_table.h"
-#include "pinned_resource.h"
 #include "storage.h"
 
 #include <hipmm/buffer.h>

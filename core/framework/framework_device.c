@@ -3,6 +3,7 @@
  * torch_pools.c and cupy.c only. */
 #include "framework_device.h"
 #include "../base/error.h"
+#include "../base/key_map.h"
 #include "../base/log.h"
 #include "../stream/stream.h"
 
@@ -138,6 +139,54 @@ struct framework_call framework_enter_slow_path(int number, enum framework frame
   if (call.thread) call.device = framework_get(number, framework);
   if (call.thread && !call.device) framework_leave(call);
   return call;
+}
+
+/* ---- Owners of blocks ---- */
+
+atomic_size_t framework_owners_count;
+
+static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct key_map owners;      /* block to resource */
+static unsigned owners_generation; /* of the table of devices that the records are about */
+
+/* Records of stacks that are gone are dropped at the first call after that. */
+static void framework_owners_lock(void)
+{
+  pthread_mutex_lock(&owners_lock);
+  unsigned now = atomic_load(&device_table_generation);
+  if (owners_generation == now) return;
+  key_map_clear(&owners);
+  atomic_store(&framework_owners_count, 0);
+  owners_generation = now;
+}
+
+/* Records the resource of a block. Replaces a stale record: the program freed that block in another way. False without host
+ * memory. */
+static bool framework_owners_add(const void *ptr, struct hipmm_resource *resource)
+{
+  framework_owners_lock();
+  bool is_added = key_map_put(&owners, (uintptr_t)ptr, (uintptr_t)resource);
+  atomic_store(&framework_owners_count, owners.count);
+  pthread_mutex_unlock(&owners_lock);
+  return is_added;
+}
+
+struct hipmm_resource *framework_owners_find(const void *ptr)
+{
+  framework_owners_lock();
+  uint64_t resource = key_map_get(&owners, (uintptr_t)ptr);
+  pthread_mutex_unlock(&owners_lock);
+  return (struct hipmm_resource *)(uintptr_t)resource;
+}
+
+/* The same as framework_owners_find(), and removes the record. */
+static struct hipmm_resource *framework_owners_extract(const void *ptr)
+{
+  framework_owners_lock();
+  uint64_t resource = key_map_extract(&owners, (uintptr_t)ptr);
+  atomic_store(&framework_owners_count, owners.count);
+  pthread_mutex_unlock(&owners_lock);
+  return (struct hipmm_resource *)(uintptr_t)resource;
 }
 
 /* ---- Memory ---- */
