@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resource, const void *argument,
-                                                  const char *name, bool is_free, struct resource_call *call_out)
+enum hipmm_status resource_call_begin_as(struct hipmm_resource *resource, const void *argument, const char *name,
+                                         bool is_free, struct resource_call *call_out)
 {
   struct resource_call call = {.instance = NULL};
   if (lifecycle_refuses_calls()) return lifecycle_check();
@@ -27,13 +27,7 @@ static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resourc
 enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,
                                       struct resource_call *call_out)
 {
-  return resource_call_begin_with(resource, argument, name, false, call_out);
-}
-
-enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, const void *argument, const char *name,
-                                           struct resource_call *call_out)
-{
-  return resource_call_begin_with(resource, argument, name, true, call_out);
+  return resource_call_begin_as(resource, argument, name, false, call_out);
 }
 
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status)
@@ -70,12 +64,8 @@ enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const ch
   return resource_call_end(&call, status);
 }
 
-enum hipmm_status resource_perform(const struct instance *instance, const char *action, int64_t *values_out,
-                                   uint32_t n_values)
+enum hipmm_status resource_perform_row(const struct instance *owner, size_t row, int64_t *values_out, uint32_t n_values)
 {
-  size_t row;
-  const struct instance *owner = instance_with_action(instance, action, &row);
-  if (!owner) return resource_calls_refuse_feature(instance, action, false);
   uint32_t n = owner->node->plugin->descriptor.n_values;
   int64_t *values = calloc(n + 1, sizeof *values);
   if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -84,6 +74,15 @@ enum hipmm_status resource_perform(const struct instance *instance, const char *
   if (!status && values_out) memcpy(values_out, values, (n < n_values ? n : n_values) * sizeof *values);
   free(values);
   return status;
+}
+
+enum hipmm_status resource_perform(const struct instance *instance, const char *action, int64_t *values_out,
+                                   uint32_t n_values)
+{
+  size_t row;
+  const struct instance *owner = instance_with_action(instance, action, &row);
+  return owner ? resource_perform_row(owner, row, values_out, n_values)
+               : resource_calls_refuse_feature(instance, action, false);
 }
 
 enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action)

@@ -6,7 +6,6 @@
 #include "resource_calls.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* From the top down. Not hipmm_resource_trim() of the top, which would also trim other stacks below. */
 static enum hipmm_status trim_stack(const struct stack *stack, size_t keep_bytes)
@@ -55,16 +54,8 @@ enum hipmm_status hipmm_trim(size_t keep_bytes)
 static enum hipmm_status trim_reset_peaks(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  for (uint32_t row = 0; row < plugin->n_actions; row++) {
-    if (strcmp(plugin->actions[row].name, "reset_peaks")) continue;
-    int64_t *values = calloc(plugin->n_values + 1, sizeof *values);
-    if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-    enum hipmm_status status =
-        instance_finish_op(instance, instance->resource.ops->perform(instance->resource.self, row, values), "perform");
-    free(values);
-    return status;
-  }
-  return HIPMM_OK;
+  uint32_t row = feature_find(plugin->actions, plugin->n_actions, "reset_peaks");
+  return row < plugin->n_actions ? resource_perform_row(instance, row, NULL, 0) : HIPMM_OK;
 }
 
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)

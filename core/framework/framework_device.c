@@ -213,9 +213,7 @@ enum hipmm_status framework_deallocate(const struct framework_device *device, vo
   bool has_records = atomic_load_explicit(&framework_owners_count, memory_order_relaxed) != 0;
   struct hipmm_resource *owner = __builtin_expect(has_records, 0) ? framework_owners_extract(ptr) : NULL;
   struct hipmm_resource *resource = owner ? owner : device->resource;
-  enum hipmm_status status =
-      instance_finish_op(instance_from(resource),
-                         resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream), "deallocate");
+  enum hipmm_status status = instance_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
   if (status && owner) framework_owners_add(ptr, owner); /* it is still allocated */
   return status;
 }

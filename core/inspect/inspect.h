@@ -27,6 +27,9 @@ void path_release(const struct path *target);
  * Otherwise as path_find() and path_read(). */
 enum hipmm_status path_check_prefix(const char *prefix);
 
+/* The option that the target names; NULL: none. */
+const struct hipmm_option *path_option(const struct path *target);
+
 /* Reads the value that the target names; `path`, by which it was found, is for messages. */
 enum hipmm_status path_read(const struct path *target, const char *path, int64_t *value_out);
 

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- Values ---- */
 
@@ -38,13 +37,6 @@ static void settings_list_settable(const struct hipmm_plugin *plugin, char *buff
   if (!used) snprintf(buffer, bytes, "nothing");
 }
 
-static bool settings_has_value(const struct hipmm_feature *values, uint32_t n, const char *name)
-{
-  uint32_t row = 0;
-  while (row < n && strcmp(values[row].name, name)) row++;
-  return row < n;
-}
-
 static const char settings_of_value[] = "; it is a figure, which hipmm_query() reads and nothing sets";
 
 static enum hipmm_status settings_refuse_option(const struct hipmm_plugin *plugin, const char *path, const char *name)
@@ -52,7 +44,7 @@ static enum hipmm_status settings_refuse_option(const struct hipmm_plugin *plugi
   char shown[TEXT_QUOTE_BYTES], hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
   for (uint32_t i = 0; i < plugin->n_options; i++) text_near_try(&near, plugin->options[i].name);
-  bool is_value = settings_has_value(plugin->values, plugin->n_values, name);
+  bool is_value = feature_find(plugin->values, plugin->n_values, name) < plugin->n_values;
   return error_set(HIPMM_E_ARGUMENT, "%.300s: %s has no option %s%s", path, plugin->type,
                    text_quote(name, shown, sizeof shown),
                    is_value ? settings_of_value : text_hint(near.name, hint, sizeof hint));
@@ -63,11 +55,13 @@ static enum hipmm_status settings_find_option(const struct path *target, const c
                                               const struct hipmm_option **row_out)
 {
   char settable[400];
-  if (!target->instance)
+  if (!target->instance) {
+    bool is_value = feature_find(path_device_values, PATH_DEVICE_VALUES, target->name) < PATH_DEVICE_VALUES;
     return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options%s", path,
-                     settings_has_value(path_device_values, PATH_DEVICE_VALUES, target->name) ? settings_of_value : "");
+                     is_value ? settings_of_value : "");
+  }
   const struct hipmm_plugin *plugin = &target->instance->node->plugin->descriptor;
-  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, target->name);
+  const struct hipmm_option *row = path_option(target);
   if (!row) return settings_refuse_option(plugin, path, target->name);
   if (row->flags & HIPMM_OPTION_RELOADABLE) {
     *row_out = row;

@@ -218,8 +218,7 @@ enum hipmm_status hipmm_get(const char *path, char **json_out)
   if (!status) status = lifecycle_check_use(json_out, "json_out");
   if (!status) status = path_find(path, &target);
   if (status) return status;
-  const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;
-  const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, target.name) : NULL;
+  const struct hipmm_option *row = path_option(&target);
   if (!row) status = path_read(&target, path, &value);
   if (!status)
     status = values_text(row ? option_copy_current(row, atomic_load(&target.instance->options)->object, &given)

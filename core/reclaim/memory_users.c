@@ -34,10 +34,9 @@ static int64_t memory_users_value(const struct instance *instance, const char *n
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   int64_t value;
-  for (uint32_t row = 0; row < plugin->n_values; row++)
-    if (!strcmp(plugin->values[row].name, name))
-      return instance->resource.ops->query(instance->resource.self, row, &value) ? otherwise : value;
-  return otherwise;
+  uint32_t row = feature_find(plugin->values, plugin->n_values, name);
+  bool is_known = row < plugin->n_values && !instance->resource.ops->query(instance->resource.self, row, &value);
+  return is_known ? value : otherwise;
 }
 
 /* Whether the instance divides what it holds, and says how much that is. */

@@ -79,18 +79,21 @@ const struct instance *instance_owner_of(const struct instance *instance, const 
   return NULL;
 }
 
+uint32_t feature_find(const struct hipmm_feature *rows, uint32_t n, const char *name)
+{
+  uint32_t row = 0;
+  while (row < n && strcmp(rows[row].name, name)) row++;
+  return row;
+}
+
 static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
                                                    size_t *row_out)
 {
   CLOSURE_EACH(one, instance) {
     const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
-    const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
     uint32_t n = actions ? plugin->n_actions : plugin->n_values;
-    for (uint32_t row = 0; row < n; row++) {
-      if (strcmp(features[row].name, name)) continue;
-      *row_out = row;
-      return one;
-    }
+    *row_out = feature_find(actions ? plugin->actions : plugin->values, n, name);
+    if (*row_out < n) return one;
   }
   return NULL;
 }
