@@ -6,7 +6,6 @@
 #include "../base/log.h"
 #include "../runtime/hip.h"
 #include "../stream/stream.h"
-#include "torch_blocks.h"
 
 #include <stdlib.h>
 
