@@ -60,8 +60,7 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
   if (status == HIPMM_E_POINTER && !ptr) return HIPMM_OK; /* there is no stack, and nothing to free */
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
-  status = instance_finish_op(instance_from(resource),
-                              resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream), "deallocate");
+  status = instance_deallocate(resource, ptr, bytes, alignment, stream);
   if (thread) lifecycle_leave_thread(thread);
   return status;
 }
@@ -75,9 +74,6 @@ enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, 
 
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  if (api_is_fast_path(resource))
-    return instance_finish_op(instance_from(resource),
-                              resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
-                              "deallocate");
+  if (api_is_fast_path(resource)) return instance_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
   return hipmm_deallocate_aligned(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
 }

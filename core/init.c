@@ -10,7 +10,6 @@
 #include "base/trust.h"
 #include "call/device_table.h"
 #include "call/handle.h"
-#include "container/pinned_resource.h"
 #include "container/storage.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"

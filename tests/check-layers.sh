@@ -3,8 +3,8 @@
 #
 # The tree keeps its shape: an include of core/ goes down the list of layers or stays in its folder, a plugin includes
 # only itself and plugins/common, a tool only itself and the headers that are listed here, a library is used in the folders that
-# it is named for, no files call each other in a circle, and each header compiles alone. doc/architecture.md says what each
-# layer is. Run by `make check`.
+# it is named for, no files call each other in a circle, a name that one file needs is static, and each header compiles
+# alone. doc/architecture.md says what each layer is. Run by `make check`.
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
@@ -115,6 +115,8 @@ circle() {
     }' >"$work/symbols"
   awk '$3 == "U" { next } $3 ~ /[A-Z]/ { print $2, $1 }' "$work/symbols" | sort -u >"$work/defined"
   awk '$3 == "U" { print $2, $1 }' "$work/symbols" | sort -u >"$work/needed"
+  cat "$work/defined" >>"$work/all_defined"
+  cat "$work/needed" >>"$work/all_needed"
   join "$work/needed" "$work/defined" | awk '$2 != $3 { print $2, $3 }' | sort -u >"$work/calls"
   tsort "$work/calls" >/dev/null 2>"$work/loops" && return
   echo "$name: these files need each other:"
@@ -129,6 +131,18 @@ for folder in plugins/[a-z]*/ plugins/runtimes/[a-z]*/; do
   [ "$folder" != plugins/runtimes/ ] || continue
   circle "${folder%/}" "$top_builddir/$folder"
 done
+
+# ---- Names ----
+
+# A name that no other source needs, a test's included, is static. Not those that an object exports, nor one that only
+# assembler calls.
+sort -u "$work/all_needed" >"$work/needed"
+sort -u "$work/all_defined" | join -v 1 - "$work/needed" | sed -E 's/[.]o$/.c/; /^(hip|cu|rmm|nv|_)|_LTX_|^exports_choose_lookup /d' >"$work/unneeded"
+cut -d ' ' -f 1 "$work/unneeded" >"$work/names"
+find core plugins tools tests \( -name '*.c' -o -name '*.cpp' \) -exec grep -owHFf "$work/names" {} + | sort -u |
+  awk -F : '{ n[$2]++; file[$2] = $1 } END { for (name in n) if (n[name] == 1) print name, file[name] }' | sort |
+  comm -12 - "$work/unneeded" >"$work/lonely"
+[ ! -s "$work/lonely" ] || { echo "no other file needs these names, which can be static:"; cat "$work/lonely"; bad=1; }
 
 # ---- Headers ----
 

@@ -15,14 +15,6 @@
 
 /* ---- One block ---- */
 
-static enum hipmm_status allocate_ex_free(const struct instance *instance, void *ptr, size_t bytes,
-                                          hipmm_stream_t stream)
-{
-  const struct hipmm_resource *resource = &instance->resource;
-  return instance_finish_op(instance, resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
-                            "deallocate");
-}
-
 /* Whether a free of the block on `stream` would wait for the stream, which a graph capture of the stream forbids. The
  * resource that gave the block decides; adaptors pass frees on. */
 static bool allocate_ex_cannot_free(const struct instance *instance, const void *ptr, hipmm_stream_t stream)
@@ -40,7 +32,7 @@ static void allocate_ex_undo(const struct instance *instance, void *ptr, size_t 
 {
   const struct error_record failure = error_mark();
   if (allocate_ex_cannot_free(instance, ptr, stream)) stream = HIPMM_PER_THREAD_STREAM;
-  if (allocate_ex_free(instance, ptr, bytes, stream))
+  if (instance_deallocate(&instance->resource, ptr, bytes, HIPMM_ALIGNMENT, stream))
     log_line(HIPMM_LOG_WARNING, instance->node->name, "a block of %zu bytes is lost until its stack is destroyed: %s",
              bytes, hipmm_last_error_message());
   error_return_to_mark(&failure);
@@ -198,7 +190,7 @@ static enum hipmm_status allocate_ex_move(const struct instance *instance, void 
   if (new_bytes) status = reclaim_allocate_and_count(resource, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
   if (status) return status;
   if (new_bytes) status = allocate_ex_copy(instance, moved, ptr, bytes < new_bytes ? bytes : new_bytes, stream);
-  if (!status) status = allocate_ex_free(instance, ptr, bytes, stream);
+  if (!status) status = instance_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
   if (status && moved) allocate_ex_undo(instance, moved, new_bytes, stream);
   if (!status) *ptr_out = moved;
   return status;
@@ -209,7 +201,7 @@ enum hipmm_status hipmm_reallocate(struct hipmm_resource *resource, void *ptr, s
 {
   struct resource_call call;
   if (!ptr) return hipmm_allocate(resource, new_bytes, stream, ptr_out);
-  enum hipmm_status status = resource_call_begin_free(resource, ptr_out, "ptr_out", &call);
+  enum hipmm_status status = resource_call_begin_as(resource, ptr_out, "ptr_out", true, &call);
   if (status) return status;
   status = allocate_ex_move(call.instance, ptr, bytes, new_bytes, stream, ptr_out);
   return resource_call_end(&call, status);
@@ -253,10 +245,11 @@ enum hipmm_status hipmm_deallocate_batch(struct hipmm_resource *resource, size_t
   struct resource_call call;
   struct error_record mark;
   enum hipmm_status first = HIPMM_OK;
-  enum hipmm_status status = resource_call_begin_free(resource, n ? (const void *)ptrs : "", "ptrs", &call);
+  enum hipmm_status status = resource_call_begin_as(resource, n ? (const void *)ptrs : "", "ptrs", true, &call);
   if (status == HIPMM_E_POINTER && !n) return HIPMM_OK; /* there is no stack, and nothing to free */
   for (size_t i = 0; !status && i < n; i++) {
-    enum hipmm_status one = allocate_ex_free(call.instance, ptrs[i], bytes ? bytes[i] : 0, stream);
+    enum hipmm_status one =
+        instance_deallocate(&call.instance->resource, ptrs[i], bytes ? bytes[i] : 0, HIPMM_ALIGNMENT, stream);
     if (!one || first) continue;
     first = one;
     mark = error_mark();

@@ -11,37 +11,27 @@ static enum hipmm_status current_leave(enum hipmm_status status)
   return status;
 }
 
-/* The caller owns a reference to the resource that was found. */
-static enum hipmm_status current_leave_with(enum hipmm_status status, struct hipmm_resource *resource,
-                                            struct hipmm_resource **resource_out)
+/* The resource of a device, or of the current one for NULL. The caller owns a reference to it. */
+static enum hipmm_status current_get(const int *device, struct hipmm_resource **resource_out)
 {
+  struct hipmm_resource *resource = NULL;
+  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
+  if (!status) status = lifecycle_enter();
+  if (status) return status;
+  status = device ? device_table_resource(*device, &resource) : device_table_current_resource(&resource);
   if (!status) hipmm_resource_retain(resource);
   if (!status) *resource_out = resource;
   return current_leave(status);
 }
 
-static enum hipmm_status current_begin_call(const void *argument, const char *name)
-{
-  enum hipmm_status status = lifecycle_check_argument(argument, name);
-  return status ? status : lifecycle_enter();
-}
-
 enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out)
 {
-  struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = current_begin_call(resource_out, "resource_out");
-  if (status) return status;
-  status = device_table_resource(device, &resource);
-  return current_leave_with(status, resource, resource_out);
+  return current_get(&device, resource_out);
 }
 
 enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out)
 {
-  struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = current_begin_call(resource_out, "resource_out");
-  if (status) return status;
-  status = device_table_current_resource(&resource);
-  return current_leave_with(status, resource, resource_out);
+  return current_get(NULL, resource_out);
 }
 
 enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,

@@ -16,9 +16,9 @@ struct resource_call {
 enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,
                                       struct resource_call *call_out);
 
-/* The same for frees, which build no stack: HIPMM_E_POINTER if the current device has none. */
-enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, const void *argument, const char *name,
-                                           struct resource_call *call_out);
+/* The same; `is_free`: for frees, which build no stack: HIPMM_E_POINTER if the current device has none. */
+enum hipmm_status resource_call_begin_as(struct hipmm_resource *resource, const void *argument, const char *name,
+                                         bool is_free, struct resource_call *call_out);
 
 /* Ends it, and returns `status`. */
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status);
@@ -27,5 +27,9 @@ enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm
  * `n_values` values of that resource as they were before. */
 enum hipmm_status resource_perform(const struct instance *instance, const char *action, int64_t *values_out,
                                    uint32_t n_values);
+
+/* The same for the action of that row of the instance itself. */
+enum hipmm_status resource_perform_row(const struct instance *owner, size_t row, int64_t *values_out,
+                                       uint32_t n_values);
 
 #endif

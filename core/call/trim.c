@@ -55,13 +55,7 @@ static enum hipmm_status trim_reset_peaks(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   uint32_t row = descriptor_row(plugin->actions, plugin->n_actions, "reset_peaks");
-  if (row == plugin->n_actions) return HIPMM_OK;
-  int64_t *values = calloc(plugin->n_values + 1, sizeof *values);
-  if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status =
-      instance_finish_op(instance, instance->resource.ops->perform(instance->resource.self, row, values), "perform");
-  free(values);
-  return status;
+  return row < plugin->n_actions ? resource_perform_row(instance, row, NULL, 0) : HIPMM_OK;
 }
 
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)

@@ -3,17 +3,17 @@
 #include <hipmm/compat/rmm_api.h>
 
 #include "../base/output_file.h"
-#include "rmm_log.h"
 
-#include <errno.h>
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
 #include <hipmm/stream.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* initialisation and finalisation, one at a time */
@@ -54,6 +54,117 @@ static rmmError_t rmm_api_error(enum hipmm_status status)
   case HIPMM_E_HIP: return RMM_ERROR_CUDA_ERROR;
   default: return RMM_ERROR_UNKNOWN;
   }
+}
+
+/* ---- The log of RMM 0.12: events in host memory, written as CSV on request ---- */
+
+enum rmm_event { RMM_EVENT_ALLOC, RMM_EVENT_REALLOC, RMM_EVENT_FREE };
+
+struct rmm_log_entry {
+  enum rmm_event event;
+  int device;
+  void *ptr;
+  size_t bytes;
+  hipmm_stream_t stream;
+  int64_t start_ns, end_ns; /* rmm_log_now() */
+  int64_t live;             /* allocations, after the event */
+  char *file;               /* a copy; NULL: none */
+  unsigned line;
+};
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rmm_log_entry *entries;
+static size_t n_entries, capacity;
+static int64_t live;
+
+/* Nanoseconds since its first call. */
+static int64_t rmm_log_now(void)
+{
+  static int64_t begin;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  int64_t ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec, none = 0;
+  __atomic_compare_exchange_n(&begin, &none, ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return ns - __atomic_load_n(&begin, __ATOMIC_RELAXED);
+}
+
+static bool rmm_log_grow(void)
+{
+  if (n_entries < capacity) return true;
+  size_t larger = capacity ? 2 * capacity : 1024;
+  struct rmm_log_entry *grown = realloc(entries, larger * sizeof *grown);
+  if (!grown) return false;
+  entries = grown;
+  capacity = larger;
+  return true;
+}
+
+/* Adds an event and copies its file. `change` of live allocations: 1, 0 or -1. Without host memory the event is lost. */
+static void rmm_log_add(struct rmm_log_entry entry, int change)
+{
+  if (entry.file) entry.file = strdup(entry.file);
+  pthread_mutex_lock(&log_lock);
+  live += change;
+  entry.live = live;
+  bool has_room = rmm_log_grow();
+  if (has_room) entries[n_entries++] = entry;
+  pthread_mutex_unlock(&log_lock);
+  if (!has_room) free(entry.file);
+}
+
+static void rmm_log_clear(void)
+{
+  pthread_mutex_lock(&log_lock);
+  for (size_t i = 0; i < n_entries; i++) free(entries[i].file);
+  free(entries);
+  entries = NULL;
+  n_entries = capacity = 0;
+  live = 0;
+  pthread_mutex_unlock(&log_lock);
+}
+
+/* As C++ streams write it: 0 for NULL. */
+static const char *rmm_log_address(const void *address, char *text, size_t bytes)
+{
+  snprintf(text, bytes, address ? "%p" : "0", address);
+  return text;
+}
+
+/* Seconds as an exact decimal number, the same in every locale. */
+static const char *rmm_log_seconds(int64_t ns, char *text, size_t bytes)
+{
+  snprintf(text, bytes, "%" PRId64 ".%09" PRId64, ns / 1000000000, ns % 1000000000);
+  return text;
+}
+
+static void rmm_log_write_entry(FILE *file, const struct rmm_log_entry *entry)
+{
+  static const char *const events[] = {"Alloc", "Realloc", "Free"};
+  char address[32], stream[32], start[32], end[32], elapsed[32];
+  fprintf(file, "%s,%d,%s,%s,%zu,0,0,%" PRId64 ",%s,%s,%s,%s:%u\n", events[entry->event], entry->device,
+          rmm_log_address(entry->ptr, address, sizeof address), rmm_log_address(entry->stream, stream, sizeof stream),
+          entry->bytes, entry->live, rmm_log_seconds(entry->start_ns, start, sizeof start),
+          rmm_log_seconds(entry->end_ns, end, sizeof end),
+          rmm_log_seconds(entry->end_ns - entry->start_ns, elapsed, sizeof elapsed), entry->file ? entry->file : "",
+          entry->line);
+}
+
+/* The log as CSV, which the caller frees; NULL without host memory. */
+static char *rmm_log_text(size_t *bytes_out)
+{
+  char *text = NULL;
+  FILE *file = open_memstream(&text, bytes_out);
+  if (!file) return NULL;
+  fputs("Event Type,Device ID,Address,Stream,Size (bytes),Free Memory,Total Memory,Current Allocs,Start,End,Elapsed,"
+        "Location\n",
+        file);
+  pthread_mutex_lock(&log_lock);
+  for (size_t i = 0; i < n_entries; i++) rmm_log_write_entry(file, &entries[i]);
+  pthread_mutex_unlock(&log_lock);
+  bool is_whole = !ferror(file);
+  if (!fclose(file) && is_whole) return text;
+  free(text);
+  return NULL;
 }
 
 /* ---- Initialisation ---- */
@@ -247,7 +358,7 @@ rmmError_t rmmGetInfo(size_t *freeSize, size_t *totalSize, hipmm_stream_t stream
   return RMM_SUCCESS;
 }
 
-/* ---- The log ---- */
+/* ---- The log, for programs ---- */
 
 rmmError_t rmmWriteLog(const char *filename)
 {

@@ -3,7 +3,6 @@
  * use; whenever its contents move, the caller waits, so that it may look at them at once. */
 #include "../base/lifecycle.h"
 #include "../call/device_table.h"
-#include "pinned_resource.h"
 #include "storage.h"
 
 #include <hipmm/buffer.h>
@@ -45,16 +44,17 @@ static enum hipmm_status host_buffer_take_resource(struct hipmm_resource *given,
   return HIPMM_OK;
 }
 
-static enum hipmm_status host_buffer_create(struct hipmm_resource *resource, const void *source, size_t bytes,
+static enum hipmm_status host_buffer_create(struct hipmm_resource *given, const void *source, size_t bytes,
                                             hipmm_stream_t stream, struct hipmm_host_buffer **buffer_out)
 {
+  struct hipmm_resource *resource = NULL;
   struct storage *storage = NULL;
-  enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
+  enum hipmm_status status = host_buffer_take_resource(given, &resource);
+  if (!status) status = storage_new(resource, bytes, stream, &storage);
   if (!status && source) status = storage_write(storage, 0, source, "source", bytes, stream, true);
-  if (status) {
-    if (storage) storage_abandon(storage);
-    return status;
-  }
+  if (status && storage) storage_abandon(storage);
+  hipmm_resource_release(resource);
+  if (status) return status;
   handle_open(storage, HANDLE_HOST_BUFFER);
   *buffer_out = (struct hipmm_host_buffer *)storage;
   return HIPMM_OK;
@@ -63,24 +63,16 @@ static enum hipmm_status host_buffer_create(struct hipmm_resource *resource, con
 enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                            struct hipmm_host_buffer **buffer_out)
 {
-  struct hipmm_resource *used = NULL;
-  enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
-  if (!status) status = host_buffer_take_resource(resource, &used);
-  if (!status) status = host_buffer_create(used, NULL, bytes, stream, buffer_out);
-  hipmm_resource_release(used);
-  return status;
+  if (!buffer_out) return error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
+  return host_buffer_create(resource, NULL, bytes, stream, buffer_out);
 }
 
 enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource, const void *source, size_t bytes,
                                                 hipmm_stream_t stream, struct hipmm_host_buffer **buffer_out)
 {
-  struct hipmm_resource *used = NULL;
-  enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
-  if (!status && !source && bytes) status = error_set(HIPMM_E_ARGUMENT, "source is NULL, but bytes is %zu", bytes);
-  if (!status) status = host_buffer_take_resource(resource, &used);
-  if (!status) status = host_buffer_create(used, source, bytes, stream, buffer_out);
-  hipmm_resource_release(used);
-  return status;
+  if (!buffer_out) return error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
+  if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "source is NULL, but bytes is %zu", bytes);
+  return host_buffer_create(resource, source, bytes, stream, buffer_out);
 }
 
 enum hipmm_status hipmm_host_buffer_destroy(struct hipmm_host_buffer *buffer)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* pinned_resource.c: pinned memory for host buffers whose caller names no resource. Each device's is a stack of its own,
  * built at first use from a graph of one resource, and let go by hipmm_finalize(). */
-#include "pinned_resource.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../call/device_table.h"
+#include "storage.h"
 
 static struct stack *stacks[STACK_MOST_DEVICES]; /* NULL: not built yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

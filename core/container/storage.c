@@ -25,9 +25,7 @@ static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, voi
                                             hipmm_stream_t stream)
 {
   if (!bytes) return HIPMM_OK;
-  return instance_finish_op(instance_from(resource),
-                            resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
-                            "deallocate");
+  return instance_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
 }
 
 /* Frees a new block after a failure, and leaves the error of that failure to the caller. */

@@ -87,4 +87,15 @@ enum hipmm_status copy_between_devices(int to_device, void *to, int from_device,
 /* Submits a fill to a stream of `device`. */
 enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipmm_stream_t stream);
 
+/* ---- pinned_resource.c: the pinned memory of each device for host buffers, a resource beside the device's stack ---- */
+
+/* The pinned resource of a device, built at first use. The caller owns a reference. */
+enum hipmm_status pinned_resource_get(int device, struct hipmm_resource **resource_out);
+
+/* Releases all of them. Called with device_table_close(), under the same conditions. */
+void pinned_resource_close(void);
+
+/* Whether all memory of a resource comes from sources that the host can use. */
+bool pinned_resource_is_one(const struct hipmm_resource *resource);
+
 #endif

@@ -3,6 +3,7 @@
  * torch_pools.c and cupy.c only. */
 #include "framework_device.h"
 #include "../base/error.h"
+#include "../base/key_map.h"
 #include "../base/log.h"
 #include "../stream/stream.h"
 
@@ -28,6 +29,37 @@ void framework_fail_allocation(const char *framework)
 {
   error_count_allocation();
   framework_log_failure(framework, "cannot allocate");
+}
+
+/* ---- Streams ---- */
+
+enum { PROBES = 16 };
+
+#define FORGOTTEN ((hipmm_stream_t)1) /* a slot that is free again; others may be behind it */
+
+void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream)
+{
+  size_t home = framework_stream_slot(stream);
+  for (size_t i = 0; i < PROBES; i++) {
+    hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
+    hipmm_stream_t there = atomic_load_explicit(slot, memory_order_relaxed);
+    if ((uintptr_t)there <= (uintptr_t)FORGOTTEN && atomic_compare_exchange_strong(slot, &there, stream))
+      break; /* this thread added it, so this thread retains the stream; a second time does no harm */
+    if (there == stream) return;
+    if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
+  }
+  if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");
+}
+
+/* The stream ends, and a later one may have its handle: it will be retained anew. */
+static void framework_forget_stream(int device, hipmm_stream_t stream)
+{
+  size_t home = framework_stream_slot(stream);
+  for (size_t i = 0; i < PROBES; i++) {
+    hipmm_stream_t there = stream;
+    atomic_compare_exchange_strong(&framework_devices[device].streams[(home + i) % FRAMEWORK_STREAMS], &there,
+                                   FORGOTTEN);
+  }
 }
 
 /* ---- Opening ---- */
@@ -109,34 +141,52 @@ struct framework_call framework_enter_slow_path(int number, enum framework frame
   return call;
 }
 
-/* ---- Streams ---- */
+/* ---- Owners of blocks ---- */
 
-enum { PROBES = 16 };
+atomic_size_t framework_owners_count;
 
-#define FORGOTTEN ((hipmm_stream_t)1) /* a slot that is free again; others may be behind it */
+static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct key_map owners;      /* block to resource */
+static unsigned owners_generation; /* of the table of devices that the records are about */
 
-void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream)
+/* Records of stacks that are gone are dropped at the first call after that. */
+static void framework_owners_lock(void)
 {
-  size_t home = framework_stream_slot(stream);
-  for (size_t i = 0; i < PROBES; i++) {
-    hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
-    hipmm_stream_t there = atomic_load_explicit(slot, memory_order_relaxed);
-    if ((uintptr_t)there <= (uintptr_t)FORGOTTEN && atomic_compare_exchange_strong(slot, &there, stream))
-      break; /* this thread added it, so this thread retains the stream; a second time does no harm */
-    if (there == stream) return;
-    if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
-  }
-  if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");
+  pthread_mutex_lock(&owners_lock);
+  unsigned now = atomic_load(&device_table_generation);
+  if (owners_generation == now) return;
+  key_map_clear(&owners);
+  atomic_store(&framework_owners_count, 0);
+  owners_generation = now;
 }
 
-void framework_forget_stream(int device, hipmm_stream_t stream)
+/* Records the resource of a block. Replaces a stale record: the program freed that block in another way. False without host
+ * memory. */
+static bool framework_owners_add(const void *ptr, struct hipmm_resource *resource)
 {
-  size_t home = framework_stream_slot(stream);
-  for (size_t i = 0; i < PROBES; i++) {
-    hipmm_stream_t there = stream;
-    atomic_compare_exchange_strong(&framework_devices[device].streams[(home + i) % FRAMEWORK_STREAMS], &there,
-                                   FORGOTTEN);
-  }
+  framework_owners_lock();
+  bool is_added = key_map_put(&owners, (uintptr_t)ptr, (uintptr_t)resource);
+  atomic_store(&framework_owners_count, owners.count);
+  pthread_mutex_unlock(&owners_lock);
+  return is_added;
+}
+
+struct hipmm_resource *framework_owners_find(const void *ptr)
+{
+  framework_owners_lock();
+  uint64_t resource = key_map_get(&owners, (uintptr_t)ptr);
+  pthread_mutex_unlock(&owners_lock);
+  return (struct hipmm_resource *)(uintptr_t)resource;
+}
+
+/* The same as framework_owners_find(), and removes the record. */
+static struct hipmm_resource *framework_owners_extract(const void *ptr)
+{
+  framework_owners_lock();
+  uint64_t resource = key_map_extract(&owners, (uintptr_t)ptr);
+  atomic_store(&framework_owners_count, owners.count);
+  pthread_mutex_unlock(&owners_lock);
+  return (struct hipmm_resource *)(uintptr_t)resource;
 }
 
 /* ---- Memory ---- */
@@ -163,9 +213,7 @@ enum hipmm_status framework_deallocate(const struct framework_device *device, vo
   bool has_records = atomic_load_explicit(&framework_owners_count, memory_order_relaxed) != 0;
   struct hipmm_resource *owner = __builtin_expect(has_records, 0) ? framework_owners_extract(ptr) : NULL;
   struct hipmm_resource *resource = owner ? owner : device->resource;
-  enum hipmm_status status =
-      instance_finish_op(instance_from(resource),
-                         resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream), "deallocate");
+  enum hipmm_status status = instance_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
   if (status && owner) framework_owners_add(ptr, owner); /* it is still allocated */
   return status;
 }

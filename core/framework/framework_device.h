@@ -8,7 +8,6 @@
 #include "../base/lifecycle.h"
 #include "../call/device_table.h"
 #include "../reclaim/reclaim.h"
-#include "framework_owners.h"
 
 enum { FRAMEWORK_STREAMS = 512 };
 
@@ -90,9 +89,6 @@ enum hipmm_status framework_initialise(void);
  * another stream in each thread. */
 void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream);
 
-/* The stream ends, and a later one may have its handle: it will be retained anew. */
-void framework_forget_stream(int device, hipmm_stream_t stream);
-
 static inline size_t framework_stream_slot(hipmm_stream_t stream)
 {
   return ((uintptr_t)stream >> 4) * 0x9E3779B97F4A7C15u >> 55;
@@ -122,6 +118,12 @@ static inline void framework_uncount(struct framework_device *device, size_t byt
 {
   atomic_fetch_sub_explicit(&device->live, bytes, memory_order_relaxed);
 }
+
+/* The resource of a block, for blocks that were allocated after the program put another resource in force than the first one
+ * of the device. Frameworks free with the address alone. The table of devices keeps every resource that was in force, so the
+ * records need no references. NULL without a record. */
+extern atomic_size_t framework_owners_count; /* records: usually 0 */
+struct hipmm_resource *framework_owners_find(const void *ptr);
 
 /* Allocates from `resource`, which is not the device's first one, and records that. */
 enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,

@@ -6,7 +6,6 @@
 #include "../base/log.h"
 #include "../runtime/hip.h"
 #include "framework_device.h"
-#include "torch_blocks.h"
 #include "torch_pools.h"
 
 #include <hipmm/stream.h>

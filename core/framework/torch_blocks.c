@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* torch_blocks.c: records of single blocks. Called by torch.c and torch_pools.c, never for a block without a record. */
-#include "torch_blocks.h"
 #include "../base/key_tree.h"
 #include "../base/log.h"
 #include "../call/device_table.h"
 #include "../runtime/hip.h"
 #include "../stream/stream.h"
+#include "torch_pools.h"
 
 #include <stdlib.h>
 

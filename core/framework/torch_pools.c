@@ -6,7 +6,6 @@
 #include "../base/log.h"
 #include "../runtime/hip.h"
 #include "../stream/stream.h"
-#include "torch_blocks.h"
 
 #include <stdlib.h>
 
@@ -225,14 +224,12 @@ static void torch_pools_doubt(const struct torch_pool *pool)
 
 static void torch_pools_free_list(struct framework_device *device, struct cached *list)
 {
-  for (const struct cached *cached = list; cached; cached = cached->next) {
-    torch_block_remove(cached->ptr);
-    torch_uses_settle(cached->uses, device->device, cached->stream);
-    framework_free(device, cached->ptr, cached->bytes, cached->stream);
-  }
   while (list) {
     struct cached *cached = list;
     list = cached->next;
+    torch_block_remove(cached->ptr);
+    torch_uses_settle(cached->uses, device->device, cached->stream);
+    framework_free(device, cached->ptr, cached->bytes, cached->stream);
     free(cached);
   }
 }

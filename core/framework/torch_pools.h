@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* torch_pools.h: PyTorch's private pools, which captured graphs live on: a graph that is replayed writes to the
+/* torch_pools.h: PyTorch's blocks and private pools, which captured graphs live on: a graph that is replayed writes to the
  * addresses that it was captured with, so no other allocation may get them before the pool is released. */
 #ifndef HIPMM_CORE_FRAMEWORK_TORCH_POOLS_H
 #define HIPMM_CORE_FRAMEWORK_TORCH_POOLS_H
@@ -8,7 +8,69 @@
 
 #include <hipmm/torch.h>
 
+/* ---- torch_blocks.c: what PyTorch said about single blocks: which further streams use a block, and which private pool it
+ * belongs to. Most blocks have no record, and a filter finds that out with one load ---- */
+
 struct torch_pool;
+
+/* A stream that uses a block beside the stream that the block was allocated for. PyTorch does not tell the stream's
+ * device: `device` was current when PyTorch recorded the stream. */
+struct torch_use {
+  hipmm_stream_t stream;
+  int device;
+  struct torch_use *next;
+};
+
+struct torch_block {
+  struct torch_pool *pool; /* NULL: none */
+  bool is_cached;          /* PyTorch freed the block, and the resource has not got it yet */
+  struct torch_use *uses;
+};
+
+enum { TORCH_FILTER_SLOTS = 4096 };
+
+extern atomic_ushort torch_filter[TORCH_FILTER_SLOTS]; /* records of the blocks of each slot */
+extern atomic_uint torch_filter_records;               /* of all slots: usually 0 */
+
+static inline size_t torch_filter_slot(const void *ptr)
+{
+  return ((uintptr_t)ptr >> 8) * 0x9E3779B97F4A7C15u >> 52;
+}
+
+/* False: the block has no record. A thread that may free a block sees every record that was made of it before. */
+static inline bool torch_blocks_may_have(const void *ptr)
+{
+  return atomic_load_explicit(&torch_filter_records, memory_order_relaxed) &&
+         atomic_load_explicit(&torch_filter[torch_filter_slot(ptr)], memory_order_relaxed);
+}
+
+/* The record of a block, to be read at once; all 0 where there is none. */
+struct torch_block torch_block_find(void *ptr);
+
+/* Records a use. Without host memory for it, freeing the block will wait for its device. */
+void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device);
+
+/* The block is in PyTorch's hands and belongs to `pool`. False when there is no host memory; never for a block that has
+ * a record. */
+bool torch_block_set_pool(void *ptr, struct torch_pool *pool);
+
+/* PyTorch freed a block that has a record. The record stays, without a break, so that a second free finds it. The uses
+ * belong to the caller. */
+struct torch_use *torch_block_set_cached(void *ptr);
+
+/* Removes the record, if there is one; the uses belong to the caller. */
+struct torch_use *torch_block_remove(void *ptr);
+
+void torch_uses_free(struct torch_use *uses);
+
+/* Whether the stream is among the uses. `removes`: it is not any more. */
+bool torch_uses_have(struct torch_use **uses, hipmm_stream_t stream, bool removes);
+
+/* Makes work that `stream` of `device` is given from now on wait for the work that the streams of `uses` have been given
+ * so far, and frees `uses`. Waits for the devices concerned where events fail. */
+void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream);
+
+/* ---- torch_pools.c: private pools ---- */
 
 /* `filter`: as in hipmm/torch.h. */
 void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id, const void *filter);
@@ -23,7 +85,7 @@ void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipmm_s
 /* Makes a new block belong to the pool; NULL: there is no block after all. False when there is no host memory. */
 bool torch_pool_adopt(struct torch_pool *pool, void *ptr);
 
-/* Frees a block that has a record (torch_blocks.h). The block is cached if its pool retains it, or if further streams
+/* Frees a block that has a record. The block is cached if its pool retains it, or if further streams
  * use it and one of its streams is being captured, when events must not be recorded. A block that is not freed is logged. */
 void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream);
 

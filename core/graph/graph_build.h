@@ -79,7 +79,4 @@ void graph_link(struct graph_build *build);
 void graph_check_options(struct graph_build *build);
 void graph_order(struct graph_build *build);
 
-/* The keys at the top of the file; NULL-terminated. */
-extern const char *const graph_top_keys[];
-
 #endif

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
-                                      "resources", "devices", "stack",   "current_device", NULL};
+/* The keys at the top of the file; NULL-terminated. */
+static const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
+                                             "resources", "devices", "stack",   "current_device", NULL};
 
 static void graph_settings_refuse_unknown_keys(struct graph_build *build)
 {

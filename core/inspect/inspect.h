@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect.h: what the files that show live resources share: paths, values as JSON, and maps of memory. */
+/* inspect.h: what the files that show live resources share: paths, and values as JSON. */
 #ifndef HIPMM_CORE_INSPECT_INSPECT_H
 #define HIPMM_CORE_INSPECT_INSPECT_H
 
@@ -26,6 +26,9 @@ void path_release(const struct path *target);
 /* HIPMM_OK for a prefix of paths: "", "devices", "created", the path of a device, stack or resource, and a whole path.
  * Otherwise as path_find() and path_read(). */
 enum hipmm_status path_check_prefix(const char *prefix);
+
+/* The option that the target names; NULL: none. */
+const struct hipmm_option *path_option(const struct path *target);
 
 /* Reads the value that the target names; `path`, by which it was found, is for messages. */
 enum hipmm_status path_read(const struct path *target, const char *path, int64_t *value_out);
@@ -57,42 +60,5 @@ json_t *values_option(const struct instance *instance, const struct hipmm_option
 
 /* A JSON string; "?" for text that is not valid UTF-8. */
 json_t *values_string(const char *text);
-
-/* ---- memory_map.c: what a resource shows of its memory (ops->visit), gathered and summed up ---- */
-
-/* Sums of extents; `states` by enum hipmm_extent_state. */
-struct memory_map_sum {
-  uint64_t bytes, blocks;
-};
-
-enum { EXTENT_STATES = HIPMM_EXTENT_CACHED + 1 };
-
-struct memory_map {
-  struct hipmm_extent *items;
-  size_t n, capacity;
-  bool is_truncated;      /* there was no host memory for all */
-  uint64_t movable_bytes; /* free bytes that serve a request as if they were contiguous */
-};
-
-/* Gathers the extents of an instance, sorted by address; free extents that touch are one. Free with memory_map_free(), also
- * after a failure. */
-enum hipmm_status memory_map_gather(const struct instance *instance, struct memory_map *map_out);
-void memory_map_free(struct memory_map *map);
-
-/* Sorts them by stream, for sums per stream. */
-void memory_map_sort_by_stream(struct memory_map *map);
-
-void memory_map_sum(const struct memory_map *map, struct memory_map_sum states_out[EXTENT_STATES]);
-uint64_t memory_map_largest_free(const struct memory_map *map);
-
-/* Blocks that keep two free extents apart: the extents from number `first` on. If they were freed, `joined_bytes` would be
- * contiguous. */
-struct memory_map_blocker {
-  size_t first, n;
-  uint64_t below_bytes, above_bytes, joined_bytes;
-};
-
-/* The blockers of the largest joined extents, the largest first; returns how many. The extents are sorted by address. */
-size_t memory_map_blockers(const struct memory_map *map, struct memory_map_blocker *blockers_out, size_t most);
 
 #endif

@@ -141,6 +141,12 @@ static enum hipmm_status path_refuse_value(const char *path, const char *name, c
                    text_hint(near.name, hint, sizeof hint));
 }
 
+const struct hipmm_option *path_option(const struct path *target)
+{
+  const struct hipmm_plugin *plugin = target->instance ? &target->instance->node->plugin->descriptor : NULL;
+  return plugin ? option_find(plugin->options, plugin->n_options, target->name) : NULL;
+}
+
 enum hipmm_status path_read(const struct path *target, const char *path, int64_t *value_out)
 {
   const struct hipmm_plugin *plugin = target->instance ? &target->instance->node->plugin->descriptor : NULL;
@@ -163,9 +169,7 @@ static enum hipmm_status path_check_leaf(const char *prefix)
   int64_t value;
   enum hipmm_status status = path_find(prefix, &target);
   if (status) return status;
-  const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;
-  if (!plugin || !option_find(plugin->options, plugin->n_options, target.name))
-    status = path_read(&target, prefix, &value);
+  if (!path_option(&target)) status = path_read(&target, prefix, &value);
   path_release(&target);
   return status;
 }

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- Values ---- */
 
@@ -55,13 +54,13 @@ static enum hipmm_status settings_find_option(const struct path *target, const c
                                               const struct hipmm_option **row_out)
 {
   char settable[400];
-  if (!target->instance)
+  if (!target->instance) {
+    bool is_value = descriptor_row(path_device_values, PATH_DEVICE_VALUES, target->name) < PATH_DEVICE_VALUES;
     return error_set(HIPMM_E_ARGUMENT, "%.300s: a device as a whole has no options%s", path,
-                     descriptor_row(path_device_values, PATH_DEVICE_VALUES, target->name) < PATH_DEVICE_VALUES
-                         ? settings_of_value
-                         : "");
+                     is_value ? settings_of_value : "");
+  }
   const struct hipmm_plugin *plugin = &target->instance->node->plugin->descriptor;
-  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, target->name);
+  const struct hipmm_option *row = path_option(target);
   if (!row) return settings_refuse_option(plugin, path, target->name);
   if (row->flags & HIPMM_OPTION_RELOADABLE) {
     *row_out = row;

@@ -16,6 +16,7 @@
 struct buffer {
   char *text;
   size_t used, capacity;
+  bool is_truncated; /* there was no host memory for all */
 };
 
 static int values_append(const char *text, size_t bytes, void *closure)
@@ -24,6 +25,7 @@ static int values_append(const char *text, size_t bytes, void *closure)
   if (buffer->capacity - buffer->used <= bytes) {
     size_t capacity = 2 * buffer->capacity + bytes + 1;
     char *larger = realloc(buffer->text, capacity);
+    if (!larger) buffer->is_truncated = true;
     if (!larger) return -1;
     buffer->text = larger;
     buffer->capacity = capacity;
@@ -34,31 +36,30 @@ static int values_append(const char *text, size_t bytes, void *closure)
   return 0;
 }
 
+/* `status`, or what it came to that the text is not whole. */
+static enum hipmm_status values_finish(enum hipmm_status status, struct buffer *buffer, char **text_out)
+{
+  if (!status && (buffer->is_truncated || !buffer->text))
+    status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  if (status)
+    free(buffer->text);
+  else
+    *text_out = buffer->text;
+  return status;
+}
+
 enum hipmm_status values_text(json_t *value, char **text_out)
 {
   struct buffer buffer = {0};
-  int failed = value ? json_dump_callback(value, values_append, &buffer,
-                                          JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(9))
-                     : -1;
+  const size_t flags = JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(9);
+  if (!value || json_dump_callback(value, values_append, &buffer, flags)) buffer.is_truncated = true;
   json_decref(value);
-  if (!failed && buffer.text) {
-    *text_out = buffer.text;
-    return HIPMM_OK;
-  }
-  free(buffer.text);
-  return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  return values_finish(HIPMM_OK, &buffer, text_out);
 }
 
-struct report_text {
-  struct buffer buffer;
-  bool is_truncated; /* there was no host memory for all */
-};
-
-static void values_add_line(void *closure, const char *line)
+static void values_add_line(void *buffer, const char *line)
 {
-  struct report_text *text = closure;
-  text->is_truncated =
-      text->is_truncated || values_append(line, strlen(line), &text->buffer) || values_append("\n", 1, &text->buffer);
+  (void)(values_append(line, strlen(line), buffer) || values_append("\n", 1, buffer));
 }
 
 /* The nearest resource that has a report. */
@@ -71,7 +72,7 @@ static const struct instance *values_reporter(const struct instance *top)
 
 enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out)
 {
-  struct report_text text = {.is_truncated = false};
+  struct buffer text = {0};
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, text_out, "text_out", &call);
   if (status) return status;
@@ -81,13 +82,8 @@ enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **
                  : error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
                              call.instance->node->name);
   resource_call_end(&call, status);
-  if (!status && (text.is_truncated || values_append("", 0, &text.buffer)))
-    status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  if (status)
-    free(text.buffer.text);
-  else
-    *text_out = text.buffer.text;
-  return status;
+  values_append("", 0, &text); /* a report may be empty */
+  return values_finish(status, &text, text_out);
 }
 
 void hipmm_string_free(char *text)
@@ -218,8 +214,7 @@ enum hipmm_status hipmm_get(const char *path, char **json_out)
   if (!status) status = lifecycle_check_use(json_out, "json_out");
   if (!status) status = path_find(path, &target);
   if (status) return status;
-  const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;
-  const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, target.name) : NULL;
+  const struct hipmm_option *row = path_option(&target);
   if (!row) status = path_read(&target, path, &value);
   if (!status)
     status = values_text(row ? option_copy_current(row, atomic_load(&target.instance->options)->object, &given)

@@ -81,24 +81,26 @@ const struct instance *instance_owner_of(const struct instance *instance, const 
   return NULL;
 }
 
-const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
+static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
+                                                   size_t *row_out)
 {
   CLOSURE_EACH(one, instance) {
     const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
-    *row_out = descriptor_row(plugin->values, plugin->n_values, name);
-    if (*row_out < plugin->n_values) return one;
+    uint32_t n = actions ? plugin->n_actions : plugin->n_values;
+    *row_out = descriptor_row(actions ? plugin->actions : plugin->values, n, name);
+    if (*row_out < n) return one;
   }
   return NULL;
 }
 
+const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out)
+{
+  return instance_search_down(instance, name, false, row_out);
+}
+
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
 {
-  CLOSURE_EACH(one, instance) {
-    const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
-    *row_out = descriptor_row(plugin->actions, plugin->n_actions, name);
-    if (*row_out < plugin->n_actions) return one;
-  }
-  return NULL;
+  return instance_search_down(instance, name, true, row_out);
 }
 
 /* ---- What programs ask and keep ---- */

@@ -83,6 +83,14 @@ static inline enum hipmm_status instance_finish_op(const struct instance *instan
   return status;
 }
 
+/* The ops' deallocate, for the functions with which a call enters hipmm. */
+static inline enum hipmm_status instance_deallocate(const struct hipmm_resource *resource, void *ptr, size_t bytes,
+                                                    size_t alignment, hipmm_stream_t stream)
+{
+  return instance_finish_op(instance_from(resource),
+                            resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream), "deallocate");
+}
+
 /* ---- instance_memory.c ---- */
 
 /* Memory for the `n` instances of a stack, zeroed, with resources that are not live yet. NULL without host memory. */

@@ -75,27 +75,27 @@ enum hipmm_status hipmm_device_attribute(int device, int attribute, int *value_o
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_runtime_version(int *version_out)
+/* `get` is HIP's `function`; NULL: the runtime has none. */
+static enum hipmm_status device_info_version(int (*get)(int *version), const char *function, int *version_out)
 {
   int version = 0;
+  if (!get) return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s does not export %s", hip_name(), function);
+  int code = get(&version);
+  if (code) return hip_refuse(NULL, function, code, 0);
+  *version_out = version;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_runtime_version(int *version_out)
+{
   enum hipmm_status status = device_info_check(0, version_out, "version_out");
-  int code = status ? 0 : hip_table()->RuntimeGetVersion(&version);
-  if (code) return hip_refuse(NULL, "hipRuntimeGetVersion", code, 0);
-  if (!status) *version_out = version;
-  return status;
+  return status ? status : device_info_version(hip_table()->RuntimeGetVersion, "hipRuntimeGetVersion", version_out);
 }
 
 enum hipmm_status hipmm_driver_version(int *version_out)
 {
-  int version = 0;
   enum hipmm_status status = device_info_check(0, version_out, "version_out");
-  if (status) return status;
-  if (!hip_table()->DriverGetVersion)
-    return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s does not export hipDriverGetVersion", hip_name());
-  int code = hip_table()->DriverGetVersion(&version);
-  if (code) return hip_refuse(NULL, "hipDriverGetVersion", code, 0);
-  *version_out = version;
-  return HIPMM_OK;
+  return status ? status : device_info_version(hip_table()->DriverGetVersion, "hipDriverGetVersion", version_out);
 }
 
 /* ---- The current device of the calling thread ---- */

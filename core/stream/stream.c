@@ -282,6 +282,14 @@ enum hipmm_status hipmm_stream_synchronize(int device, hipmm_stream_t stream)
   return status;
 }
 
+enum hipmm_status stream_answer(int code, const char *function, int *done_out)
+{
+  if (code && code != HIPMM_HIP_ERROR_NOT_READY) return hip_refuse(NULL, function, code, 0);
+  if (code) hip_table()->GetLastError(); /* HIP stores even this code */
+  *done_out = !code;
+  return HIPMM_OK;
+}
+
 enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *done_out)
 {
   int previous = 0;
@@ -291,10 +299,5 @@ enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *don
   if (status) return status;
   int code = hip_table()->StreamQuery(stream_for_hip(stream));
   hip_leave_device(device, previous);
-  if (code == HIPMM_HIP_ERROR_NOT_READY)
-    hip_table()->GetLastError(); /* HIP stores even this code */
-  else if (code)
-    return hip_refuse(NULL, "hipStreamQuery", code, 0);
-  *done_out = code == HIPMM_HIP_SUCCESS;
-  return HIPMM_OK;
+  return stream_answer(code, "hipStreamQuery", done_out);
 }

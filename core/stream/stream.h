@@ -21,6 +21,9 @@ enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_
 /* Waits for a stream of the current device. */
 enum hipmm_status stream_wait_here(hipmm_stream_t stream);
 
+/* Whether all work is done, by the code of a query of HIP's `function`. */
+enum hipmm_status stream_answer(int code, const char *function, int *done_out);
+
 /* Makes work that `stream` is given from now on wait for the work that `other` has been given. The calling thread does not
  * wait. The caller has checked both streams. */
 enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other);

@@ -124,13 +124,7 @@ enum hipmm_status hipmm_stream_event_query(struct hipmm_stream_event *event, int
   enum hipmm_status status = handle_check(event, HANDLE_STREAM_EVENT);
   if (!status && !done_out) status = error_set(HIPMM_E_ARGUMENT, "done_out is NULL");
   if (status) return status;
-  int code = hip_table()->EventQuery(event->event);
-  if (code == HIPMM_HIP_ERROR_NOT_READY)
-    hip_table()->GetLastError(); /* HIP stores even this code */
-  else if (code)
-    return hip_refuse(NULL, "hipEventQuery", code, 0);
-  *done_out = code == HIPMM_HIP_SUCCESS;
-  return HIPMM_OK;
+  return stream_answer(hip_table()->EventQuery(event->event), "hipEventQuery", done_out);
 }
 
 enum hipmm_status hipmm_stream_event_synchronize(struct hipmm_stream_event *event)

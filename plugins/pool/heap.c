@@ -156,7 +156,9 @@ bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 
 /* ---- Allocating ---- */
 
-uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncommitted)
+/* Splits a free block at `start`, with `uncommitted` granules in the first part. Returns the second part, which is free too;
+ * BLOCK_NONE, and nothing done, when records are short. */
+static uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncommitted)
 {
   struct block *block = heap_block(heap, id);
   uint64_t end = block->start + block->bytes;

@@ -53,10 +53,6 @@ uint32_t heap_allocate_merged(struct heap *heap, const struct request *request);
 enum { HEAP_POLLS = 64 };
 void heap_poll(struct heap *heap);
 
-/* Splits a free block at `start`, with `uncommitted` granules in the first part. Returns the second part, which is free too;
- * BLOCK_NONE, and nothing done, when records are short. */
-uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncommitted);
-
 /* Frees a live block in the order of `stream`. */
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream);
 

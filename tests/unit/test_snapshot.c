@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/inspect/values.c, snapshot.c and memory_map.c: what lives, as JSON that can be read again, with numbers
+/* Tests of core/inspect/values.c and snapshot.c: what lives, as JSON that can be read again, with numbers
  * that agree with what was done. */
 #include "../../core/runtime/hip.h"
 #include "../support/fixture.h"

@@ -219,9 +219,6 @@ const char *source_name(const struct source *source);
 /* Prints a diagnostic as a line without the newline; `warning: ` marks a warning. */
 void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *diagnostic);
 
-/* Prints the errors of a graph on standard error. */
-void source_print_errors(const char *file, const struct diagnostics *diagnostics);
-
 /* The plugin path of the graph, for commands that also work without a valid graph. `file`: from --config, or NULL. False
  * if that file is not valid; the diagnostics were printed. Release *graph_out if it is not NULL. */
 bool source_plugin_path(const char *file, struct graph **graph_out, struct plugin_path *path_out);

@@ -8,6 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *diagnostic)
+{
+  output_text(stream, file);
+  if (diagnostic->line > 0) fprintf(stream, ":%d:%d", diagnostic->line, diagnostic->column);
+  fputs(": ", stream);
+  if (diagnostic->path && *diagnostic->path) {
+    output_text(stream, diagnostic->path);
+    fputs(": ", stream);
+  }
+  if (diagnostic->status == HIPMM_OK) fputs("warning: ", stream);
+  output_text(stream, diagnostic->message);
+  const char *variable = environment_get("HIPMM_CONFIG");
+  bool is_named = variable && file && !strcmp(variable, file);
+  if (is_named && diagnostic->status == HIPMM_E_IO && !(diagnostic->path && *diagnostic->path))
+    fputs("; HIPMM_CONFIG names this file", stream);
+}
+
+/* Prints the errors of a graph on standard error. */
+static void source_print_errors(const char *file, const struct diagnostics *diagnostics)
+{
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
+    if (diagnostic->status == HIPMM_OK) continue;
+    fputs("hipmm: ", stderr);
+    diagnostic_print(stderr, file, diagnostic);
+    fputc('\n', stderr);
+  }
+}
+
 static bool source_read_standard_input(struct source *source)
 {
   struct diagnostics diagnostics = {.source = source->file};
@@ -51,33 +79,6 @@ void source_close(struct source *source)
 const char *source_name(const struct source *source)
 {
   return source->file ? source->file : "built in";
-}
-
-void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *diagnostic)
-{
-  output_text(stream, file);
-  if (diagnostic->line > 0) fprintf(stream, ":%d:%d", diagnostic->line, diagnostic->column);
-  fputs(": ", stream);
-  if (diagnostic->path && *diagnostic->path) {
-    output_text(stream, diagnostic->path);
-    fputs(": ", stream);
-  }
-  if (diagnostic->status == HIPMM_OK) fputs("warning: ", stream);
-  output_text(stream, diagnostic->message);
-  const char *variable = environment_get("HIPMM_CONFIG");
-  bool is_named = variable && file && !strcmp(variable, file);
-  if (is_named && diagnostic->status == HIPMM_E_IO && !(diagnostic->path && *diagnostic->path))
-    fputs("; HIPMM_CONFIG names this file", stream);
-}
-
-void source_print_errors(const char *file, const struct diagnostics *diagnostics)
-{
-  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
-    if (diagnostic->status == HIPMM_OK) continue;
-    fputs("hipmm: ", stderr);
-    diagnostic_print(stderr, file, diagnostic);
-    fputc('\n', stderr);
-  }
 }
 
 bool source_read(const struct source *source, struct graph **graph_out)

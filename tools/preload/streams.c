@@ -58,7 +58,8 @@ bool handle_set_remove(struct handle_set *handles, const void *handle, struct pr
   return found;
 }
 
-bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct program_handle *handle))
+/* Whether `is` returns true for a handle of the device. Stops at the first. `is` must not use the set. */
+static bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct program_handle *handle))
 {
   bool any = false;
   pthread_mutex_lock(&handles->lock);

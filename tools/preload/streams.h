@@ -68,7 +68,4 @@ void handle_set_add(struct handle_set *handles, struct program_handle handle);
 bool handle_set_find(struct handle_set *handles, const void *handle, struct program_handle *found_out);
 bool handle_set_remove(struct handle_set *handles, const void *handle, struct program_handle *found_out);
 
-/* Whether `is` returns true for a handle of the device. Stops at the first. `is` must not use the set. */
-bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct program_handle *handle));
-
 #endif

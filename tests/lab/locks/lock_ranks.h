@@ -102,7 +102,9 @@ static const struct lock_row {
   enum lock_rank rank;
   unsigned flags;
 } lock_rows[] = {
+  {"core/framework/framework_device.c", "&owners_lock", LOCK_TORCH_BLOCKS, 0},
   {"core/framework/framework_device.c", NULL, LOCK_FRAMEWORK, 0},
+  {"core/compat/rmm_api.c", "&log_lock", LOCK_LEAF, 0},
   {"core/compat/rmm_api.c", NULL, LOCK_FRAMEWORK, 0},
   {"tools/preload/init.c", NULL, LOCK_FRAMEWORK, 0},
   {"core/base/lifecycle.c", "&once", LOCK_ONCE, 0},
@@ -111,7 +113,6 @@ static const struct lock_row {
   {"core/call/device_table.c", NULL, LOCK_DEVICE_TABLE, 0},
   {"core/framework/torch_pools.c", NULL, LOCK_TORCH, 0},
   {"core/framework/torch_blocks.c", NULL, LOCK_TORCH_BLOCKS, 0},
-  {"core/framework/framework_owners.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/reclaim/reclaim.c", NULL, LOCK_TURN, 0},
   {"core/inspect/settings.c", NULL, LOCK_SETTING, LOCK_NESTS | LOCK_REFUSES},
   {"core/call/suspend.c", NULL, LOCK_SETTING, LOCK_REFUSES},
@@ -171,7 +172,6 @@ static const struct lock_row {
   {"core/option/registry.c", NULL, LOCK_REGISTRY, 0},
   {"core/inspect/publish.c", "&once", LOCK_ONCE, 0},
   {"core/inspect/publish.c", NULL, LOCK_LEAF, 0},
-  {"core/compat/rmm_log.c", NULL, LOCK_LEAF, 0},
   {"core/base/os_memory.c", NULL, LOCK_HOST_MEMORY, 0},
   {"core/base/asymmetric_fence.c", NULL, LOCK_ONCE, 0},
   {"core/base/callers.c", NULL, LOCK_ONCE, 0},

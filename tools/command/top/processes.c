@@ -17,7 +17,8 @@
 
 enum { PROCESSES_TRIES = 100 };
 
-const char *const processes_counters[LIVE_COUNTERS] = {
+/* The names of the counters, as the JSON and the metrics have them. */
+static const char *const processes_counters[LIVE_COUNTERS] = {
     [LIVE_BYTES] = "live_bytes",          [LIVE_BLOCKS] = "live_blocks",
     [LIVE_RESERVED] = "reserved_bytes",   [LIVE_PEAK_RESERVED] = "peak_reserved_bytes",
     [LIVE_PEAK_BYTES] = "peak_bytes",     [LIVE_TOTAL_BLOCKS] = "allocations",

@@ -30,9 +30,6 @@ void processes_clear(struct processes *processes);
 int processes_device_of(const struct live_row *row);
 const char *processes_resource_of(const struct live_row *row);
 
-/* The names of the counters, as the JSON and the metrics have them. */
-extern const char *const processes_counters[LIVE_COUNTERS];
-
 /* An array of processes with their rows. */
 json_t *processes_json(const struct processes *processes);
 
