@@ -2,7 +2,6 @@
 /* instance_services.c: the functions of struct hipmm_services that only resources have. A function finds its instance from
  * the address of the table, so a plugin needs no handle of the core. Called by plugins on the allocation path; knows the
  * instances below, never how stacks are built. */
-#include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/plugin.h"
 #include "../runtime/hip.h"
@@ -39,14 +38,12 @@ static enum hipmm_reclaim_level instance_services_reclaim_level(const struct hip
 
 static void instance_services_enter_program(const struct hipmm_services *services)
 {
-  caller_enter_program(caller_self(), true);
   attempt_enter_program(instance_services_of(services));
 }
 
 static void instance_services_leave_program(const struct hipmm_services *services)
 {
   attempt_leave_program(instance_services_of(services));
-  caller_leave_program(caller_self());
 }
 
 static enum hipmm_status instance_services_ask_program(const struct hipmm_services *services, enum hipmm_status status,

@@ -21,17 +21,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Stacks without a reference that are pinned, until they are destroyed. Never less than there are. */
 static atomic_uint orphans;
 
-/* Around each pin, so that hipmm_finalize() knows the threads that have pins. */
-static void stack_list_begin_walk(void)
-{
-  caller_begin_walk(caller_self());
-}
-
-static void stack_list_end_walk(void)
-{
-  caller_end_walk(caller_self());
-}
-
 static inline unsigned stack_list_references_in(uint64_t holds)
 {
   return (unsigned)(holds % STACK_PIN);
@@ -90,9 +79,9 @@ static bool stack_try_pin(struct stack *stack)
 
 bool stack_pin(struct stack *stack)
 {
-  stack_list_begin_walk();
+  caller_self()->walks++;
   if (stack_try_pin(stack)) return true;
-  stack_list_end_walk();
+  caller_self()->walks--;
   return false;
 }
 
@@ -105,17 +94,12 @@ void stack_unpin(struct stack *stack)
     stack->entry.destroy(stack);
     atomic_fetch_sub(&orphans, 1);
   }
-  stack_list_end_walk();
+  caller_self()->walks--;
 }
 
-void stack_await_walks(void (*notify)(int thread))
+void stack_await_pins(void)
 {
-  callers_await_walks(NULL, notify);
-}
-
-void stack_await_pins(void (*notify)(int thread))
-{
-  callers_await_walks(&orphans, notify);
+  for (unsigned turn = 0; atomic_load(&orphans); turn++) asymmetric_fence_pause(turn);
 }
 
 /* ---- Names: two trees, so that finding a name or a free number stays fast with many stacks ---- */
@@ -223,12 +207,12 @@ void stack_unlist(struct stack *stack)
 
 struct stack *stack_next(struct stack *stack)
 {
-  stack_list_begin_walk();
+  caller_self()->walks++;
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->entry.next : first;
   while (next && !(next->entry.is_ready && stack_try_pin(next))) next = next->entry.next;
   pthread_mutex_unlock(&lock);
-  if (!next) stack_list_end_walk();
+  if (!next) caller_self()->walks--;
   if (stack) stack_unpin(stack);
   return next;
 }
@@ -276,9 +260,9 @@ struct stack *stack_named(const char *name)
 
 struct stack *stack_named_pinned(const char *name)
 {
-  stack_list_begin_walk();
+  caller_self()->walks++;
   struct stack *stack = stack_list_find_and_hold(name, stack_try_pin);
-  if (!stack) stack_list_end_walk();
+  if (!stack) caller_self()->walks--;
   return stack;
 }
 
