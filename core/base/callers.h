@@ -32,7 +32,7 @@ struct caller_thread {
       *light; /* `place`, where plain stores do: it is the thread's own, and membarrier works. NULL: otherwise */
   struct caller *place; /* NULL: not known yet */
   unsigned depth;
-  unsigned walks; /* over the stacks, which the thread is in (stack_list.c) */
+  unsigned pins; /* that the thread has, of stacks (stack_list.h) */
 };
 
 extern _Thread_local struct caller_thread caller_this_thread;

@@ -72,17 +72,11 @@ static bool stack_try_retain(struct stack *stack)
   return stack_try_hold(stack, 1);
 }
 
-static bool stack_try_pin(struct stack *stack)
-{
-  return stack_try_hold(stack, STACK_PIN);
-}
-
 bool stack_pin(struct stack *stack)
 {
-  caller_self()->walks++;
-  if (stack_try_pin(stack)) return true;
-  caller_self()->walks--;
-  return false;
+  bool is_pinned = stack_try_hold(stack, STACK_PIN);
+  if (is_pinned) caller_self()->pins++;
+  return is_pinned;
 }
 
 /* The last pin of a stack without a reference stays until the stack is destroyed: nobody can add to it. */
@@ -94,7 +88,7 @@ void stack_unpin(struct stack *stack)
     stack->entry.destroy(stack);
     atomic_fetch_sub(&orphans, 1);
   }
-  caller_self()->walks--;
+  caller_self()->pins--;
 }
 
 void stack_await_pins(void)
@@ -207,12 +201,10 @@ void stack_unlist(struct stack *stack)
 
 struct stack *stack_next(struct stack *stack)
 {
-  caller_self()->walks++;
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->entry.next : first;
-  while (next && !(next->entry.is_ready && stack_try_pin(next))) next = next->entry.next;
+  while (next && !(next->entry.is_ready && stack_pin(next))) next = next->entry.next;
   pthread_mutex_unlock(&lock);
-  if (!next) caller_self()->walks--;
   if (stack) stack_unpin(stack);
   return next;
 }
@@ -260,10 +252,7 @@ struct stack *stack_named(const char *name)
 
 struct stack *stack_named_pinned(const char *name)
 {
-  caller_self()->walks++;
-  struct stack *stack = stack_list_find_and_hold(name, stack_try_pin);
-  if (!stack) caller_self()->walks--;
-  return stack;
+  return stack_list_find_and_hold(name, stack_pin);
 }
 
 struct instance *stack_lower(const struct stack *stack, struct instance *instance)

@@ -28,10 +28,10 @@ void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
 unsigned stack_references(const struct stack *stack);
 
-/* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and the thread
- * cannot finalize while it has one: it is in a walk (callers.h). No function runs meanwhile that is promised to be free in that,
- * or that may wait for hipmm_finalize(). pin: false when the last reference is gone. unpin destroys a stack that has lost its
- * last reference meanwhile. */
+/* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and a thread
+ * that has one cannot finalize (lifecycle_begin_change()). No function runs meanwhile that may do so, or may wait for
+ * hipmm_finalize(). pin: false when the last reference is gone. unpin destroys a stack that has lost its last reference
+ * meanwhile. */
 bool stack_pin(struct stack *stack);
 void stack_unpin(struct stack *stack);
 
