@@ -137,39 +137,16 @@ enum hipmm_status hipmm_init_from_string(const char *json)
 
 /* ---- Finalisation ---- */
 
-static void init_notify_of_wait(int thread)
-{
-  log_line(HIPMM_LOG_WARNING, "finalize",
-           "waits for a call of thread %d; the call may never end, since a function of the program has not returned",
-           thread);
-}
-
-/* Such a thread may have left locks, and a resource halfway through a call. The stacks are not destroyed then, nor asked for
- * anything: that could wait for ever. */
-static bool init_has_abandoned_threads(void)
-{
-  static unsigned n_before;
-  stack_await_walks(init_notify_of_wait);
-  unsigned n = callers_abandoned() - n_before;
-  n_before += n;
-  if (n)
-    log_line(
-        HIPMM_LOG_WARNING, "finalize",
-        "a function of the program, called by hipmm, has ended its thread, or has left by longjmp() or an "
-        "exception, or does not return: the stacks of all devices stay, with their memory, to the end of the process");
-  return n > 0;
-}
-
 static void init_close(void)
 {
-  bool has_abandoned_threads = init_has_abandoned_threads();
-  if (!has_abandoned_threads) publish_end();
+  lifecycle_await_calls();
+  publish_end();
   report_write(device_table_graph_in_use());
-  if (!has_abandoned_threads) storage_free_waiting();
-  if (!has_abandoned_threads) pinned_resource_close();
-  device_table_close(has_abandoned_threads);
+  storage_free_waiting();
+  pinned_resource_close();
+  device_table_close();
   handle_release_idle();
-  if (!has_abandoned_threads) stack_await_pins(init_notify_of_wait);
+  stack_await_pins();
   resource_warn_of_held();
 }
 
@@ -178,10 +155,7 @@ enum hipmm_status hipmm_finalize(void)
   enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
   status = lifecycle_check();
-  bool is_last = !status && lifecycle_users == 1;
-  if (is_last) status = lifecycle_await_calls(init_notify_of_wait);
-  if (!status) lifecycle_users--;
-  if (!status && is_last) init_close();
+  if (!status && !--lifecycle_users) init_close();
   lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
   return status;
 }

@@ -48,11 +48,10 @@ const char *lifecycle_forbidden_by(void)
   return forbidden_by;
 }
 
-const char *lifecycle_forbid_reentry(const char *function, bool has_place)
+const char *lifecycle_forbid_reentry(const char *function)
 {
   const char *outer = forbidden_by;
   forbidden_by = function;
-  caller_enter_program(caller_self(), has_place);
   atomic_fetch_add_explicit(&lifecycle_n_forbidding, 1, memory_order_relaxed);
   return outer;
 }
@@ -60,7 +59,6 @@ const char *lifecycle_forbid_reentry(const char *function, bool has_place)
 void lifecycle_allow_reentry(const char *outer)
 {
   atomic_fetch_sub_explicit(&lifecycle_n_forbidding, 1, memory_order_relaxed);
-  caller_leave_program(caller_self());
   forbidden_by = outer;
 }
 
@@ -111,8 +109,7 @@ bool lifecycle_may_go_on(struct caller_thread *this_thread)
 static enum hipmm_status lifecycle_refuse_inner_change(void)
 {
   return error_set(HIPMM_E_STATE, "this is called from within a call of hipmm, which must end before hipmm can be "
-                                  "initialised or finalized; a function of the program that left such a call by "
-                                  "longjmp() or an exception has not ended it");
+                                  "initialised or finalized");
 }
 
 int hipmm_is_initialized(void)
@@ -124,7 +121,7 @@ enum hipmm_status lifecycle_begin_change(void)
 {
   if (lifecycle_refuses_calls()) return lifecycle_check();
   const struct caller_thread *this_thread = caller_self();
-  if (caller_depth(this_thread) || this_thread->walks || is_in_change) return lifecycle_refuse_inner_change();
+  if (caller_depth(this_thread) || this_thread->pins || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
   atomic_fetch_add(&changing, 1);
@@ -156,17 +153,10 @@ void lifecycle_drop_surplus(void)
   lifecycle_end_change((enum lifecycle)atomic_load(&lifecycle_now));
 }
 
-enum hipmm_status lifecycle_await_calls(void (*notify)(int thread))
+void lifecycle_await_calls(void)
 {
   atomic_store(&lifecycle_now, LIFECYCLE_CLOSING);
-  int thread = callers_await(notify);
-  if (!thread) return HIPMM_OK;
-  atomic_store(&lifecycle_now, LIFECYCLE_READY);
-  return error_set(
-      HIPMM_E_STATE,
-      "a call of thread %d has not ended for %u s, while a function of the program did not return: hipmm stays "
-      "initialised; such a function must neither end its thread nor leave by longjmp() or an exception",
-      thread, callers_timeout_ms / 1000);
+  callers_await();
 }
 
 void lifecycle_end_change(enum lifecycle now)

@@ -26,9 +26,8 @@ extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 extern atomic_uint lifecycle_n_forbidding;
 const char *lifecycle_forbidden_by(void); /* the function that the calling thread is inside, for messages; or NULL */
 
-/* Around such a function. forbid returns what allow needs; pairs may be nested. `has_place`: see
- * caller_enter_program(). */
-const char *lifecycle_forbid_reentry(const char *function, bool has_place);
+/* Around such a function. bar returns what unbar needs; pairs may be nested. */
+const char *lifecycle_forbid_reentry(const char *function);
 void lifecycle_allow_reentry(const char *outer);
 
 /* Whether this process is the child of a fork that may not use hipmm. For calls on a resource that the caller holds,
@@ -66,7 +65,7 @@ enum hipmm_status lifecycle_check_use(const void *argument, const char *name);
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
 
 /* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
- * in a function of the program that runs within an entered call, a walk over stacks (callers.h) or another change. */
+ * in a function of the program that runs within an entered call, a walk over stacks or another change. */
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
 
@@ -89,9 +88,8 @@ extern atomic_uint lifecycle_own_stacks;
 /* Within a change: the runtime is open, and stays in the process. */
 void lifecycle_mark_runtime(void);
 
-/* Within a change: refuses new calls that use the table, and waits for those under way. HIPMM_E_STATE if one of them does not
- * end (callers.h): then no new call is refused. */
-enum hipmm_status lifecycle_await_calls(void (*notify)(int thread));
+/* Within a change: refuses new calls that use the table, and waits for those under way. */
+void lifecycle_await_calls(void);
 
 /* ---- Entering ---- */
 

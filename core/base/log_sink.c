@@ -30,21 +30,13 @@ bool log_sink_wants(enum hipmm_log_level level)
   return (int)level <= atomic_load_explicit(&highest_level, memory_order_acquire);
 }
 
-/* Also when the sink ends its thread. What the thread calls at its end is not refused. */
-static void log_sink_leave(void *outer)
-{
-  lock_order_leave_program();
-  lifecycle_allow_reentry(outer);
-  pthread_rwlock_unlock(&lock);
-}
-
 static void log_sink_call(enum hipmm_log_level level, const char *about, const char *message)
 {
-  const char *outer = lifecycle_forbid_reentry("a log sink", false);
+  const char *outer = lifecycle_forbid_reentry("a log sink");
   lock_order_enter_program();
-  pthread_cleanup_push(log_sink_leave, (void *)outer);
   sink(sink_arg, level, about ? about : "", message);
-  pthread_cleanup_pop(1);
+  lock_order_leave_program();
+  lifecycle_allow_reentry(outer);
 }
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
@@ -52,10 +44,8 @@ void log_sink_write(enum hipmm_log_level level, const char *about, const char *m
   if (lifecycle_forbidden_by() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   const struct error_record before = error_mark(); /* of the call that writes the line */
   pthread_rwlock_rdlock(&lock);
-  if (sink && log_sink_wants(level))
-    log_sink_call(level, about, message);
-  else
-    pthread_rwlock_unlock(&lock);
+  if (sink && log_sink_wants(level)) log_sink_call(level, about, message);
+  pthread_rwlock_unlock(&lock);
   error_return_to_mark(&before);
 }
 

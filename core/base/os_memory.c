@@ -27,7 +27,7 @@ static const char in_allocator[] = "the host allocator";
 
 static void *os_memory_ask(const struct hipmm_host_allocator *allocator, size_t bytes)
 {
-  const char *outer = lifecycle_forbid_reentry(in_allocator, false);
+  const char *outer = lifecycle_forbid_reentry(in_allocator);
   lock_order_enter_program();
   void *ptr = allocator->allocate(allocator->arg, bytes);
   lock_order_leave_program();
@@ -37,7 +37,7 @@ static void *os_memory_ask(const struct hipmm_host_allocator *allocator, size_t 
 
 static void os_memory_return(const struct hipmm_host_allocator *allocator, void *ptr, size_t bytes)
 {
-  const char *outer = lifecycle_forbid_reentry(in_allocator, false);
+  const char *outer = lifecycle_forbid_reentry(in_allocator);
   lock_order_enter_program();
   allocator->deallocate(allocator->arg, ptr, bytes);
   lock_order_leave_program();

@@ -71,145 +71,6 @@ bool output_file_has_letter(const char *pattern, const char *letters)
 
 /* ---- Files ---- */
 
-enum { MOST_LINKS = 40 }; /* as the kernel's */
-
-/* A folder on the way to a file. */
-struct folder {
-  int file;        /* -1: it could not be opened */
-  bool is_shared;  /* other users can put files there: all, or its owner */
-  bool is_foreign; /* its owner alone */
-  uid_t trusted;   /* beside this user and root: whose links are followed there */
-  uid_t owner;
-};
-
-static bool folder_trusts(const struct folder *folder, const struct stat *status)
-{
-  return status->st_uid == geteuid() || status->st_uid == 0 || status->st_uid == folder->trusted;
-}
-
-/* `file` was opened, or is -1 with errno. The folder of a user who is not trusted is a shared one: its owner puts there what
- * it likes. */
-static void folder_take(struct folder *folder, int file)
-{
-  struct stat status;
-  int code = file < 0 ? errno : 0;
-  if (!code && fstat(file, &status)) {
-    code = errno;
-    close(file);
-  }
-  folder->file = code ? -1 : file;
-  errno = code;
-  if (code) return;
-  bool is_foreign = folder->is_shared && !folder_trusts(folder, &status);
-  folder->is_shared = is_foreign || (status.st_mode & S_IWOTH) != 0;
-  folder->is_foreign = is_foreign && !(status.st_mode & S_IWOTH);
-  folder->owner = status.st_uid;
-  if (!is_foreign) folder->trusted = status.st_uid;
-}
-
-/* Goes on to the folder `name` in this one. */
-static void folder_enter(struct folder *folder, const char *name)
-{
-  int outer = folder->file;
-  folder_take(folder, openat(outer, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->is_shared ? O_NOFOLLOW : 0)));
-  int code = errno;
-  close(outer);
-  errno = code;
-}
-
-static void folder_leave(struct folder *folder, int code)
-{
-  if (folder->file >= 0) close(folder->file);
-  folder->file = -1;
-  errno = code;
-}
-
-/* The walk from a folder to a file. */
-struct output_walk {
-  struct folder *folder;   /* where it is */
-  char rest[PATH_MAX];     /* of the name */
-  char base[NAME_MAX + 1]; /* the part that comes next */
-  int links;               /* followed so far */
-};
-
-static void walk_to_root(struct output_walk *walk)
-{
-  folder_leave(walk->folder, 0);
-  *walk->folder = (struct folder){.file = -1};
-  folder_take(walk->folder, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-}
-
-/* In the shared folder: if `base` is a link that can be followed, its target takes its place in the rest, which goes on at
- * `after`. That is a link of a user who is trusted, in a folder of another user; where everybody can put links, none is
- * followed. 1: it was followed; 0: it is no link; -1 with errno. */
-static int walk_follow(struct output_walk *walk, const char *after)
-{
-  struct stat status;
-  char target[1024]; /* longer ones are refused: the thread may have a small stack */
-  ssize_t length = 0;
-  int code = 0, link = openat(walk->folder->file, walk->base, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (link < 0) return 0; /* what opens it tells why not */
-  if (fstat(link, &status) || !S_ISLNK(status.st_mode))
-    length = 0;
-  else if (!walk->folder->is_foreign || !folder_trusts(walk->folder, &status) || ++walk->links > MOST_LINKS)
-    code = ELOOP;
-  else if ((length = readlinkat(link, "", target, sizeof target)) < 0)
-    code = errno;
-  else if ((size_t)length == sizeof target || (size_t)length + strlen(after) >= sizeof walk->rest)
-    code = ENAMETOOLONG;
-  close(link);
-  errno = code;
-  if (code || !length) return code ? -1 : 0;
-  memmove(walk->rest + length, after, strlen(after) + 1);
-  memcpy(walk->rest, target, (size_t)length);
-  if (*walk->rest == '/') walk_to_root(walk);
-  return 1;
-}
-
-/* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Leaves the file's
- * name in `base`; a name that ends in a slash is a folder's. On failure the folder is -1, with errno. */
-static void walk_on(struct output_walk *walk)
-{
-  for (char *at = walk->rest; walk->folder->file >= 0;) {
-    at += strspn(at, "/");
-    size_t length = strcspn(at, "/");
-    if (length >= sizeof walk->base) {
-      folder_leave(walk->folder, ENAMETOOLONG);
-      return;
-    }
-    memcpy(walk->base, length ? at : ".", length ? length : 1);
-    walk->base[length ? length : 1] = '\0';
-    if (!length) return;
-    int followed = walk->folder->is_shared ? walk_follow(walk, at + length) : 0;
-    if (!followed && !at[length]) return;
-    if (followed < 0) folder_leave(walk->folder, errno);
-    if (!followed) folder_enter(walk->folder, walk->base);
-    at = followed ? walk->rest : at + length;
-  }
-}
-
-/* The working folder is judged by its name from the root; where that cannot be walked, by itself. */
-static void walk_begin(struct output_walk *walk, struct folder *folder, const char *name)
-{
-  int code = *name ? strlen(name) < sizeof walk->rest ? 0 : ENAMETOOLONG : ENOENT;
-  *walk = (struct output_walk){.folder = folder};
-  *folder = (struct folder){.file = -1};
-  errno = code;
-  if (code) return;
-  if (*name == '/') {
-    walk_to_root(walk);
-  } else if (getcwd(walk->rest, sizeof walk->rest - 1)) {
-    strcat(walk->rest, "/");
-    walk_to_root(walk);
-    walk_on(walk);
-  }
-  if (*name != '/' && folder->file < 0) {
-    *folder = (struct folder){.file = -1};
-    folder_take(folder, open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  }
-  memcpy(walk->rest, name, strlen(name) + 1);
-}
-
 /* Signals that the calling thread does not get meanwhile. */
 struct output_file_signals {
   sigset_t before; /* the thread's mask */
@@ -298,15 +159,21 @@ static bool output_file_begin(int file, enum output_file_mode mode)
   return !empties || !S_ISREG(status.st_mode) || !output_file_truncate(file, 0);
 }
 
-/* In a folder where other users can put files, a file of another user is an error: that user would read what is written, or
+/* The folder that has a file. */
+struct folder {
+  int file;
+  struct stat status;
+};
+
+/* In a folder where every user can put files, a file of another user is an error: that user would read what is written, or
  * would have it wait, with a pipe. A regular file of the folder's owner is none: whoever names the folder means that user.
  * A second name of a file is an error, which another user may have made. */
 static int folder_refuses(const struct folder *folder, int file)
 {
   struct stat status;
   if (fstat(file, &status)) return errno;
-  bool is_regular = S_ISREG(status.st_mode);
-  if (!folder_trusts(folder, &status) && !(is_regular && status.st_uid == folder->owner)) return EPERM;
+  bool is_regular = S_ISREG(status.st_mode), is_trusted = status.st_uid == geteuid() || status.st_uid == 0;
+  if (!is_trusted && !(is_regular && status.st_uid == folder->status.st_uid)) return EPERM;
   return is_regular && status.st_nlink > 1 ? EMLINK : 0;
 }
 
@@ -315,7 +182,7 @@ static int folder_open_file(const struct folder *folder, const char *name, int f
 {
   enum { MOST_TRIES = 10 }; /* another process may remove the file meanwhile */
   mode_t rights = mode == OUTPUT_FILE_RESULT ? 0666 : 0600;
-  if (!folder->is_shared) return openat(folder->file, name, flags | O_CREAT, rights);
+  if (!(folder->status.st_mode & S_IWOTH)) return openat(folder->file, name, flags | O_CREAT, rights);
   int file = -1;
   for (int i = 0; i < MOST_TRIES && file < 0; i++) {
     file = openat(folder->file, name, flags | O_CREAT | O_EXCL, rights);
@@ -356,27 +223,38 @@ static int output_file_duplicate(int standard)
   return file;
 }
 
+/* Opens the file in its folder, which stays the one that is checked. A name that ends in a slash is a folder's. -1 with
+ * errno. */
+static int output_file_try(const char *name, int flags, enum output_file_mode mode)
+{
+  char path[PATH_MAX] = ".";
+  const char *slash = strrchr(name, '/');
+  size_t length = slash ? (size_t)(slash - name) + 1 : 0;
+  struct folder folder;
+  int file = -1;
+  errno = ENAMETOOLONG;
+  if (length >= sizeof path) return -1;
+  memcpy(path, name, length);
+  folder.file = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder.file < 0) return -1;
+  if (!fstat(folder.file, &folder.status))
+    file = folder_open_file(&folder, slash && !slash[1] ? "." : name + length, flags, mode);
+  int code = errno;
+  close(folder.file);
+  errno = code;
+  return output_file_spare_standard(file);
+}
+
 int output_file_open(const char *name, enum output_file_mode mode)
 {
-  int standard = output_file_standard(name);
+  int standard = output_file_standard(name), file;
   if (standard >= 0) return output_file_duplicate(standard);
-  struct folder folder;
-  struct output_walk walk;
-  int file = -1, code;
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
-  do { /* again after a signal: a folder may be on another machine */
-    walk_begin(&walk, &folder, name);
-    walk_on(&walk);
-    if (folder.file >= 0) file = output_file_spare_standard(folder_open_file(&folder, walk.base, flags, mode));
-    code = errno;
-    folder_leave(&folder, code);
-  } while (file < 0 && code == EINTR);
-  if (file < 0 || output_file_begin(file, mode)) {
-    errno = code;
-    return file;
-  }
-  code = errno;
+  do file = output_file_try(name, flags, mode); /* again after a signal: a folder may be on another machine */
+  while (file < 0 && errno == EINTR);
+  if (file < 0 || output_file_begin(file, mode)) return file;
+  int code = errno;
   close(file);
   errno = code;
   return -1;
@@ -404,9 +282,7 @@ const char *output_file_reason(int code)
   case EMLINK: return "it has another name (a hard link), and is in a folder where other users can put files";
   case ENXIO: return "it is a pipe that nobody reads, or a socket";
   case EPERM: return "it is of another user, in a folder where other users can put files, or it must not be changed";
-  case ELOOP:
-    return "it, or a folder on the way, is a symbolic link in a folder where other users can put files, or one of too "
-           "many links";
+  case ELOOP: return "it is a symbolic link in a folder where other users can put files, or one of too many links";
   default: return strerror(code);
   }
 }

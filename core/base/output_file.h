@@ -32,10 +32,9 @@ int output_file_standard(const char *name);
 
 /* Opens `name` for writing and creates it if it does not exist, for its user alone: it tells of addresses and names.
  * Returns a descriptor, which the caller closes, or -1 with errno. Never waits: a pipe without a reader is an error. In a
- * folder that every user can write, such as /tmp, a symbolic link is an error, to the file or to a folder on the way; in a
- * folder of another user in it, a link of another user. In both, so is an existing file of another user, or one with another
- * name (a hard link). Root and the owner of the shared folder are trusted like this user; so is the owner of a folder for the
- * regular files in it. For a standard stream the program's own descriptor is duplicated: a file
+ * folder that every user can write, such as /tmp, a symbolic link is an error, and so is an existing file of another user, or
+ * one with another name (a hard link). Root is trusted like this user, and the folder's owner with its regular files. Links
+ * on the way to the folder are the kernel's matter. For a standard stream the program's own descriptor is duplicated: a file
  * opened by that name would be overwritten from its start. Allocates nothing; thread-safe. */
 int output_file_open(const char *name, enum output_file_mode mode);
 

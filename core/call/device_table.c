@@ -60,17 +60,17 @@ static void device_table_replace(struct retained *retained)
   replaced = retained;
 }
 
-static void device_table_release_list(struct retained *list, bool keeps_stacks)
+static void device_table_release_list(struct retained *list)
 {
   while (list) {
     struct retained *retained = list;
     list = retained->next;
-    if (!keeps_stacks) hipmm_resource_release(retained->resource);
+    hipmm_resource_release(retained->resource);
     free(retained);
   }
 }
 
-void device_table_close(bool keeps_stacks)
+void device_table_close(void)
 {
   atomic_fetch_add(&device_table_generation, 1);
   stream_registry_retire_all(); /* a program may end its streams without a word from now on */
@@ -78,15 +78,14 @@ void device_table_close(bool keeps_stacks)
   for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
-    entries[device].building.is_under_way = false; /* left by a thread that ended in a function of the program */
     device_table_replace(entries[device].retained);
     entries[device].retained = NULL;
   }
   for (int device = 0; device < STACK_MOST_DEVICES; device++)
-    if (stacks[device] && !keeps_stacks) stack_release(stacks[device]);
+    if (stacks[device]) stack_release(stacks[device]);
   struct retained *list = replaced;
   replaced = NULL;
-  device_table_release_list(list, keeps_stacks);
+  device_table_release_list(list);
   graph_release(graph_in_use);
   graph_in_use = NULL;
 }
@@ -320,7 +319,7 @@ static void device_table_release_replaced(void)
     list = retained;
   }
   pthread_mutex_unlock(&lock);
-  device_table_release_list(list, false);
+  device_table_release_list(list);
 }
 
 void device_table_keep(const struct hipmm_resource *resource)

@@ -12,10 +12,9 @@ extern atomic_uint device_table_generation;
 
 /* Opens the table over a graph, whose reference it takes over, and closes the table. The caller serialises the two. No
  * other call is under way during close: the functions below are called between lifecycle_enter() and lifecycle_leave(),
- * except device_table_check(), device_table_count(), device_table_current() and device_table_enter(). `keeps_stacks`: their
- * references are left, so that no stack is destroyed. */
+ * except device_table_check(), device_table_count(), device_table_current() and device_table_enter(). */
 void device_table_open(struct graph *graph);
-void device_table_close(bool keeps_stacks);
+void device_table_close(void);
 
 /* The resource in force on a device, building its stack if need be, for any user or for this one. Borrowed: it lives until
  * lifecycle_leave(), also if another takes its place meanwhile. */

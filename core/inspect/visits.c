@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a stack that the caller has pinned. A visitor may end its thread, jump out of the visit, or wait for a lock of a thread
- * that finalizes: hipmm_finalize() must not wait for it. So a reference keeps the stack meanwhile, and no pin. */
+/* Of a stack that the caller has pinned. A visitor may wait for a lock of a thread that finalizes: hipmm_finalize() must not
+ * wait for it. So a reference keeps the stack meanwhile, and no pin. */
 static void visits_show_stack(struct stack *stack, void (*visitor)(void *arg, struct hipmm_resource *resource),
                               void *arg)
 {
@@ -165,7 +165,7 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
   if (!visitor && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  const char *outer = lifecycle_forbid_reentry("a visitor of blocks", true); /* under locks of the resource */
+  const char *outer = lifecycle_forbid_reentry("a visitor of blocks"); /* under locks of the resource */
   status = instance_finish_op(call.instance,
                               call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg), "visit");
   if (!status) block_map_visit(&call.instance->block_map, visits_show_block, &blocks);

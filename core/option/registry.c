@@ -211,7 +211,7 @@ static void registry_call_hooks(void *object, const struct hipmm_event *event)
   bool has_failed = event->kind == HIPMM_EVENT_OUT_OF_MEMORY || event->kind == HIPMM_EVENT_FREE_REFUSED;
   struct error_record before;
   if (has_failed) before = error_mark();
-  const char *outer = lifecycle_forbid_reentry("a function of hooks", true);
+  const char *outer = lifecycle_forbid_reentry("a function of hooks");
   hooks->callback(hooks->arg, event);
   lifecycle_allow_reentry(outer);
   if (has_failed) error_return_to_mark(&before);

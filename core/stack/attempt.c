@@ -2,7 +2,6 @@
 /* attempt.c: the attempt that the calling thread makes. See attempt.h. Called on the path of allocations, after one has
  * failed, around the building of resources, and around functions of the program. */
 #include "attempt.h"
-#include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/plugin.h"
 #include "stack.h"
@@ -134,16 +133,13 @@ enum hipmm_status attempt_ask_program(const struct hipmm_services *services, enu
   return HIPMM_CALL_AGAIN;
 }
 
-/* The thread holds nothing that it took in the call. The function may leave by longjmp() or an exception, against the
- * contract: then the thread is as in no call. The thread's error stays that of the upstream. */
+/* The thread holds nothing that it took in the call. Its error stays that of the upstream. */
 static bool attempt_put_question(const struct question *question)
 {
   const struct attempt outer = this_attempt;
   const struct error_record failure = error_mark();
   this_attempt = (struct attempt){.n_inner = outer.n_inner, .n_programs = outer.n_programs};
-  caller_enter_program(caller_self(), true);
   bool is_yes = question->functions->ask(question->asker->self, question->bytes);
-  caller_leave_program(caller_self());
   this_attempt = outer;
   error_return_to_mark(&failure);
   return is_yes;

@@ -64,16 +64,14 @@ static bool stack_try_hold(struct stack *stack, uint64_t one)
   uint64_t holds = atomic_load(&stack->entry.holds);
   while (stack_list_references_in(holds) && !atomic_compare_exchange_weak(&stack->entry.holds, &holds, holds + one))
     continue;
-  return stack_list_references_in(holds) > 0;
+  bool is_held = stack_list_references_in(holds) > 0;
+  if (is_held && one == STACK_PIN) caller_self()->pins++;
+  return is_held;
 }
 
-/* A walk is around each pin, so that hipmm_finalize() knows the threads that have pins. */
 bool stack_pin(struct stack *stack)
 {
-  caller_begin_walk(caller_self());
-  if (stack_try_hold(stack, STACK_PIN)) return true;
-  caller_end_walk(caller_self());
-  return false;
+  return stack_try_hold(stack, STACK_PIN);
 }
 
 /* The last pin of a stack without a reference stays until the stack is destroyed: nobody can add to it. */
@@ -85,17 +83,12 @@ void stack_unpin(struct stack *stack)
     stack->entry.destroy(stack);
     atomic_fetch_sub(&orphans, 1);
   }
-  caller_end_walk(caller_self());
+  caller_self()->pins--;
 }
 
-void stack_await_walks(void (*notify)(int thread))
+void stack_await_pins(void)
 {
-  callers_await_walks(NULL, notify);
-}
-
-void stack_await_pins(void (*notify)(int thread))
-{
-  callers_await_walks(&orphans, notify);
+  for (unsigned turn = 0; atomic_load(&orphans); turn++) asymmetric_fence_pause(turn);
 }
 
 /* ---- Names: two trees, so that finding a name or a free number stays fast with many stacks ---- */
@@ -203,12 +196,10 @@ void stack_unlist(struct stack *stack)
 
 struct stack *stack_next(struct stack *stack)
 {
-  caller_begin_walk(caller_self());
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->entry.next : first;
-  while (next && !(next->entry.is_ready && stack_try_hold(next, STACK_PIN))) next = next->entry.next;
+  while (next && !(next->entry.is_ready && stack_pin(next))) next = next->entry.next;
   pthread_mutex_unlock(&lock);
-  if (!next) caller_end_walk(caller_self());
   if (stack) stack_unpin(stack);
   return next;
 }
@@ -256,10 +247,7 @@ struct stack *stack_named(const char *name)
 
 struct stack *stack_named_pinned(const char *name)
 {
-  caller_begin_walk(caller_self());
-  struct stack *stack = stack_list_find_and_hold(name, STACK_PIN);
-  if (!stack) caller_end_walk(caller_self());
-  return stack;
+  return stack_list_find_and_hold(name, STACK_PIN);
 }
 
 struct instance *stack_lower(const struct stack *stack, struct instance *instance)

@@ -28,19 +28,16 @@ void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
 unsigned stack_references(const struct stack *stack);
 
-/* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and the thread
- * cannot finalize while it has one: it is in a walk (callers.h). A function of the program that never returns
- * leaves the pin, and so the stack, to the end of the process. No function runs meanwhile that is promised to be free in that,
- * or that may wait for hipmm_finalize(). pin: false when the last reference is gone. unpin destroys a stack that has lost its
- * last reference meanwhile. */
+/* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and a thread
+ * that has one cannot finalize (lifecycle_begin_change()). No function runs meanwhile that may do so, or may wait for
+ * hipmm_finalize(). pin: false when the last reference is gone. unpin destroys a stack that has lost its last reference
+ * meanwhile. */
 bool stack_pin(struct stack *stack);
 void stack_unpin(struct stack *stack);
 
-/* Wait until the pins that there are now were released, of all stacks, and of stacks without a reference, which get no further
- * pins. Threads that have ended are not waited for. The calling thread has no pins. For the limits and `notify` see
- * callers_await_walks(). */
-void stack_await_walks(void (*notify)(int thread));
-void stack_await_pins(void (*notify)(int thread));
+/* Waits until the pins of stacks without a reference are released; such stacks get no further pins. The calling thread has
+ * none. */
+void stack_await_pins(void);
 
 /* Unless it is the last reference: then false, and nothing done. */
 bool stack_try_release(struct stack *stack);

@@ -205,16 +205,7 @@ int hipmm_is_initialized(void);
  * other, such as hipmm_list(), hipmm_snapshot() and hipmm_trim(). A call on a resource needs a reference until it
  * returns, so no such call may be under way in a stack that is being destroyed. Inside a function of the program that
  * hipmm calls, except visitors of resources, values and options, finalisation and initialisation are HIPMM_E_STATE. A
- * process may exit without calling it.
- *
- * The program's functions return to the call of hipmm that calls them. If a visitor of resources, values or options
- * does not return, it leaves a reference. Any other function that does not return leaves locks, so that calls on the
- * same resource may never return, and stacks that stay to the end of the process:
- *   - hipmm_finalize() does not wait for a function that has ended its thread (pthread_exit()).
- *   - A function that has left by longjmp() or an exception looks as if it still ran. hipmm_finalize() warns that it
- *     waits, and waits for a minute at most. Then it is HIPMM_E_STATE, and hipmm stays initialised, if a call that was
- *     given no resource is under way. In the thread itself it is HIPMM_E_STATE. After either, the last hipmm_finalize()
- *     destroys no stack of the table, and warns. */
+ * process may exit without calling it. */
 enum hipmm_status hipmm_finalize(void);
 
 /* Host memory for hipmm itself: records of blocks and streams, caches, handles, the plugins' own memory. `allocate`
@@ -512,7 +503,7 @@ void hipmm_string_free(char *text);
  * are built later; NULL removes the name. A name follows the rule for resource names. Registration is possible before
  * initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an unknown name
  * are HIPMM_E_ARGUMENT. A stack whose graph names an unknown object cannot be built (HIPMM_E_CONFIG). Each struct
- * begins with struct_size, its size. The functions return: see hipmm_finalize(). */
+ * begins with struct_size, its size. The functions return to their caller (doc/undefined.md). */
 
 /* Functions that allocate. `allocate` returns HIPMM_OK and writes a pointer that is aligned to `alignment` (a power of
  * two, at least 256), or returns another status. `deallocate` cannot fail, and gets the pointer and sizes of the

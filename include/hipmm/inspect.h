@@ -60,8 +60,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct 
 /* Calls `visitor` for every live resource that is used on `device`, or on any device if `device` is negative: stack by
  * stack, each from the top down. The visitor may call hipmm; it needs a reference of its own to keep the resource.
  * Resources that are created or destroyed meanwhile may be left out. The visit has a reference to the stack that it is at:
- * hipmm_finalize(), which a visitor may call, does not wait for it. A visitor that does not return, as it ends the thread or
- * jumps out (longjmp(), an exception), leaves that reference: the stack then stays to the end of the process. */
+ * hipmm_finalize(), which a visitor may call, does not wait for it. */
 enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, struct hipmm_resource *resource),
                                        void *arg);
 

@@ -17,7 +17,6 @@ struct callback_options {
 struct callback {
   const struct hipmm_services *services;
   const struct hipmm_allocator *allocator;
-  uint64_t number; /* for program_calls.h */
   struct ranges ranges;
 };
 
@@ -25,29 +24,27 @@ struct callback {
 
 /* A call of this thread into the program. */
 struct callback_call {
-  const struct callback *owner;
-  unsigned before;
+  struct program_call call;
   int previous_device;
 };
 
 static enum hipmm_status callback_enter(const struct callback *self, struct callback_call *call)
 {
-  if (program_calls_forbid_reentry(self->number))
+  if (program_calls_forbid_reentry(self))
     return self->services->refuse(
         self->services, HIPMM_E_STATE,
-        "called by its own allocator: the program's functions must not allocate from this resource, nor leave by "
-        "longjmp() or an exception",
-        0, 0, 0);
-  *call = (struct callback_call){self, program_calls_enter(self->number), self->services->enter_device(self->services)};
+        "called by its own allocator: the program's functions must not allocate from this resource", 0, 0, 0);
+  program_calls_enter(&call->call, self);
+  call->previous_device = self->services->enter_device(self->services);
   self->services->enter_program(self->services);
   return HIPMM_OK;
 }
 
-static void callback_leave(const struct callback_call *call)
+static void callback_leave(const struct callback *self, const struct callback_call *call)
 {
-  program_calls_leave(call->before);
-  call->owner->services->leave_program(call->owner->services);
-  call->owner->services->leave_device(call->owner->services, call->previous_device);
+  program_calls_leave(&call->call);
+  self->services->leave_program(self->services);
+  self->services->leave_device(self->services, call->previous_device);
 }
 
 static void callback_free_block(const struct callback *self, const struct range *block, hipmm_stream_t stream)
@@ -133,7 +130,7 @@ static enum hipmm_status callback_allocate(void *self_, size_t bytes, size_t ali
   lock_order_leave_program();
   struct range block = {{.major = (uintptr_t)ptr, .minor = bytes}, NULL, alignment, stream};
   status = status ? callback_explain(self, status, bytes) : callback_accept(self, &block);
-  callback_leave(&call);
+  callback_leave(self, &call);
   if (!status) *ptr_out = ptr;
   return status;
 }
@@ -164,7 +161,7 @@ static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t byte
   status = ranges_remove(&self->ranges, ptr, bytes, &block);
   if (!status) self->services->count_held(self->services, -(int64_t)block.by_address.minor);
   if (!status) callback_free_block(self, &block, stream);
-  callback_leave(&call);
+  callback_leave(self, &call);
   return status ? callback_refuse(self, status, ptr, bytes, block.by_address.minor) : HIPMM_OK;
 }
 
@@ -211,7 +208,6 @@ static enum hipmm_status callback_create(const struct hipmm_services *services, 
   if (!self) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   self->services = services;
   self->allocator = wanted->allocator;
-  self->number = program_calls_new_owner();
   ranges_open(&self->ranges, services);
   *self_out = self;
   return HIPMM_OK;

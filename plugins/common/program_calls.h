@@ -1,54 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* program_calls.h: the resources of one type for which the calling thread is in a function of the program. A resource whose
- * function calls the same resource could recurse without end, so it asks here first.
- *
- * A function of the program may leave by longjmp() or an exception, against the contract. The list is therefore in
- * thread-local storage, never in the frames of calls, and knows resources by numbers that are never used again. Such a
- * function counts as running until an enclosing one returns. */
+ * function calls the same resource could recurse without end, so it asks here first. */
 #ifndef HIPMM_PLUGINS_COMMON_PROGRAM_CALLS_H
 #define HIPMM_PLUGINS_COMMON_PROGRAM_CALLS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
-enum { PROGRAM_CALLS_MOST = 64 };
-
-struct program_calls {
-  uint64_t owners[PROGRAM_CALLS_MOST]; /* the outermost first */
-  unsigned count;
+struct program_call {
+  const void *owner; /* the resource */
+  const struct program_call *outer;
 };
 
-/* Of the including file's type. */
-static _Thread_local struct program_calls program_calls;
+/* The innermost one, of the including file's type. */
+static _Thread_local const struct program_call *program_calls;
 
-/* A number for a new resource. */
-static inline uint64_t program_calls_new_owner(void)
+/* Whether a function for the resource runs. */
+static inline bool program_calls_forbid_reentry(const void *owner)
 {
-  static atomic_uint_fast64_t last;
-  return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+  const struct program_call *call = program_calls;
+  while (call && call->owner != owner) call = call->outer;
+  return call;
 }
 
-/* Whether a function for the resource runs, or the list is full. */
-static inline bool program_calls_forbid_reentry(uint64_t owner)
+/* Before a function that nothing forbids. `call` lasts until leave. */
+static inline void program_calls_enter(struct program_call *call, const void *owner)
 {
-  const struct program_calls *calls = &program_calls;
-  unsigned i = 0;
-  while (i < calls->count && calls->owners[i] != owner) i++;
-  return i < calls->count || calls->count == PROGRAM_CALLS_MOST;
+  *call = (struct program_call){owner, program_calls};
+  program_calls = call;
 }
 
-/* Before a function that nothing forbids. Returns what leave needs. */
-static inline unsigned program_calls_enter(uint64_t owner)
+static inline void program_calls_leave(const struct program_call *call)
 {
-  unsigned before = program_calls.count;
-  program_calls.owners[program_calls.count++] = owner;
-  return before;
-}
-
-static inline void program_calls_leave(unsigned before)
-{
-  program_calls.count = before;
+  program_calls = call->outer;
 }
 
 #endif

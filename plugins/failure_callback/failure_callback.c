@@ -22,7 +22,6 @@ struct failure_callback_options {
 struct failure_callback {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  uint64_t number;                      /* for program_calls.h */
   pthread_mutex_t lock;                 /* failure */
   struct hipmm_failure_handler failure; /* the program's function */
   atomic_uint_fast64_t calls, rescues, failures;
@@ -41,11 +40,12 @@ static int failure_callback_ask(void *resource, size_t bytes)
   struct hipmm_failure_handler failure = self->failure;
   pthread_mutex_unlock(&self->lock);
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
-  unsigned before = program_calls_enter(self->number);
+  struct program_call call;
+  program_calls_enter(&call, self);
   lock_order_enter_program();
   int again = failure.callback(failure.arg, bytes);
   lock_order_leave_program();
-  program_calls_leave(before);
+  program_calls_leave(&call);
   if (!again) failure_callback_count(self, HIPMM_E_OUT_OF_MEMORY);
   return again;
 }
@@ -62,7 +62,7 @@ static __attribute__((noinline)) enum hipmm_status failure_callback_fail(struct 
 {
   const struct hipmm_services *services = self->services;
   if (hipmm_is_tried_again(services, status)) return status;
-  if (!program_calls_forbid_reentry(self->number))
+  if (!program_calls_forbid_reentry(self))
     return services->ask_program(services, status, &failure_callback_question, bytes);
   failure_callback_count(self, status);
   return status;
@@ -125,7 +125,6 @@ static enum hipmm_status failure_callback_create(const struct hipmm_services *se
   if (!self) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   self->services = services;
   self->upstream = upstreams[0];
-  self->number = program_calls_new_owner();
   self->failure = *given->callback;
   pthread_mutex_init(&self->lock, NULL);
   *self_out = self;

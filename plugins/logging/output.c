@@ -6,12 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A part of the header would make the next log begin without one: it is cut off again. The descriptor may be the program's
- * by then. */
+/* A part of the header would make the next log begin without one: it is cut off again. */
 static int output_write_header(struct log_file *file)
 {
   int code = file->is_regular && file->bytes ? 0 : log_file_write(file, ROW_HEADER, sizeof ROW_HEADER - 1);
-  if (code && file->is_regular && log_file_is_open(file)) output_file_truncate(file->descriptor, 0);
+  if (code && code != EBADF && file->is_regular) output_file_truncate(file->descriptor, 0);
   return code;
 }
 

@@ -131,13 +131,13 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
 {
   pthread_mutex_lock(&file->lock);
   if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
-  int code = log_file_is_open(&file->file)
-                 ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes)
-                 : EBADF;
+  bool is_open = log_file_is_open(&file->file);
+  int code = is_open ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes)
+                     : EBADF;
   if (!code) {
     file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;
-  } else if (log_file_is_open(&file->file)) {                        /* still */
+  } else if (is_open) {
     output_file_truncate(file->file.descriptor, (off_t)file->bytes); /* a part: the next block there is zeros */
   }
   record_file_tell(file, code);

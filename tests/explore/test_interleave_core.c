@@ -110,18 +110,11 @@ static void try_and_release(void)
   if (!stack_try_release(stack)) stack_release(stack);
 }
 
-/* No function of the program runs, so that nothing is told. */
-static void notify(int thread)
-{
-  (void)thread;
-  interleave_note("a wait is limited");
-}
-
 /* As hipmm_finalize(): afterwards no walk uses a stack without a reference. */
 static void finalize_stacks(void)
 {
   stack_release(stack);
-  if (mistake != NO_AWAIT) stack_await_pins(notify);
+  if (mistake != NO_AWAIT) stack_await_pins();
   if (!atomic_load_explicit(&n_destroyed, memory_order_relaxed))
     interleave_note("a stack lives on after the wait for pins");
 }
@@ -212,7 +205,7 @@ static void call_and_end(void)
 static void finalize(void)
 {
   if (lifecycle_begin_change()) interleave_note("a change is refused");
-  if (lifecycle_await_calls(notify)) interleave_note("a wait is given up");
+  lifecycle_await_calls();
   free(data);
   lifecycle_end_change(LIFECYCLE_BEFORE);
 }

@@ -602,8 +602,7 @@ static void dumps_over_no_link_in_a_shared_folder(void **state)
   assert_status(hipmm_allocate(NULL, 128 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   char *text = read_file(target, NULL);
   assert_string_equal(text, "kept");
-  assert_contains(logged(),
-                  "dump.log cannot be written: it, or a folder on the way, is a symbolic link in a folder where");
+  assert_contains(logged(), "dump.log cannot be written: it is a symbolic link in a folder where");
   free(text);
   free(target);
   free(file);

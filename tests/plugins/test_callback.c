@@ -22,7 +22,6 @@ enum mistake {
   BEYOND_ALL,
   OUT_OF_MEMORY,
   NO_STATUS,
-  JUMPS_OUT,
   COMES_BACK,
   COMES_BACK_TO_FREE
 };
@@ -36,8 +35,6 @@ static struct {
   atomic_int wrong_frees; /* whose arguments are not those of their allocation */
   atomic_int early_frees; /* while the device has work to do */
 } program;
-
-static jmp_buf past_the_call;
 
 /* What the thread's last call was told. */
 static _Thread_local hipmm_stream_t last_stream;
@@ -74,7 +71,6 @@ static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignm
   case BEYOND_ALL: *ptr_out = (void *)(UINTPTR_MAX - 255); return HIPMM_OK;
   case OUT_OF_MEMORY: return HIPMM_E_OUT_OF_MEMORY;
   case NO_STATUS: return (enum hipmm_status)77;
-  case JUMPS_OUT: longjmp(past_the_call, 1);
   case COMES_BACK: program.inner = hipmm_allocate(program.resource, bytes, stream, &inner); break;
   case COMES_BACK_TO_FREE: program.inner = hipmm_deallocate(program.resource, program.another, 0, stream); break;
   default: break;
@@ -370,42 +366,6 @@ static void refuses_calls_that_come_back(void **state)
   fixture_free(program.another, 100, NULL);
 }
 
-/* Writes over the frames of calls that have ended. */
-static __attribute__((noinline)) void write_over_the_stack(void)
-{
-  char frame[16 << 10];
-  memset(frame, 0x5a, sizeof frame);
-  __asm__ volatile("" : : "r"(frame) : "memory");
-}
-
-/* What the jump left is refused or usable, and not read from the frames that it left. */
-static int jump_out(const void *unused)
-{
-  void *state = NULL, *volatile ptr = NULL;
-  (void)unused;
-  if (setup(&state)) return 1;
-  fixture_start("'resources': {'ours': {'type': 'callback', 'allocator': 'program'}, "
-                "'other': {'type': 'callback', 'allocator': 'program'}}, 'devices': {'default': 'ours'}");
-  struct hipmm_resource *ours = fixture_resource("ours"), *other = fixture_resource("other");
-  program.mistake = JUMPS_OUT;
-  if (!setjmp(past_the_call)) return hipmm_allocate(ours, 1000, NULL, (void **)&ptr) + 100;
-  write_over_the_stack();
-  program.mistake = NONE;
-  if (hipmm_allocate(other, 1000, NULL, (void **)&ptr)) return 2;
-  write_over_the_stack();
-  if (hipmm_deallocate(other, ptr, 1000, NULL)) return 3;
-  if (hipmm_allocate(ours, 1000, NULL, (void **)&ptr) != HIPMM_E_STATE) return 4;
-  return strstr(hipmm_last_error_message(), "nor leave by longjmp()") ? 0 : 5;
-}
-
-static void withstands_functions_that_jump_out(void **state)
-{
-  (void)state;
-  struct outcome outcome = run_forked(jump_out, NULL);
-  if (outcome.status) print_error("%s", outcome.error);
-  assert_int_equal(outcome.status, 0);
-}
-
 /* What each op of the top came to, called from below it. */
 static struct {
   struct hipmm_resource *top;
@@ -567,7 +527,6 @@ static void loses_nothing_whatever_call_fails(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(withstands_functions_that_jump_out), /* in a child, so before hipmm is used */
       TEST(gives_the_programs_memory),
       TEST(passes_on_alignments_and_streams),
       TEST(asks_nobody_for_zero_bytes),

@@ -14,7 +14,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -986,326 +985,16 @@ static void is_refused_from_within_a_walk(void **state)
   assert_int_equal(inner.init_status, HIPMM_E_STATE);
 }
 
-/* A thread that ended in a walk would keep the stack from hipmm_finalize(). */
 /* ---- Visitors of resources, for which hipmm_finalize() does not wait ---- */
 
-static struct hipmm_resource *visited_last, *visited_top;
-static jmp_buf past_the_visit;
+static struct hipmm_resource *visited_last;
 
 static void start_to_visit(void)
 {
   struct hipmm_resource *built;
   assert_ok(hipmm_init_from_string(graph));
   assert_ok(hipmm_resource_get_current(&built));
-  visited_top = built;
   hipmm_resource_release(built);
-}
-
-static void end_the_thread(void *unused, struct hipmm_resource *visited)
-{
-  (void)unused;
-  visited_last = visited;
-  pthread_exit(NULL);
-}
-
-static void jump_out(void *unused, struct hipmm_resource *visited)
-{
-  (void)unused;
-  visited_last = visited;
-  longjmp(past_the_visit, 1);
-}
-
-static void *visit_until_the_end(void *unused)
-{
-  hipmm_resource_visit(-1, end_the_thread, NULL);
-  return unused;
-}
-
-static void *visit_and_jump_out(void *unused)
-{
-  if (!setjmp(past_the_visit)) hipmm_resource_visit(-1, jump_out, NULL);
-  return unused;
-}
-
-static void end_at_value(void *unused, const struct hipmm_value *value)
-{
-  (void)value;
-  end_the_thread(unused, visited_top);
-}
-
-static void jump_from_value(void *unused, const struct hipmm_value *value)
-{
-  (void)value;
-  jump_out(unused, visited_top);
-}
-
-static void *visit_values_until_the_end(void *unused)
-{
-  hipmm_resource_visit_values(NULL, end_at_value, NULL);
-  return unused;
-}
-
-static void *visit_values_and_jump_out(void *unused)
-{
-  if (!setjmp(past_the_visit)) hipmm_resource_visit_values(NULL, jump_from_value, NULL);
-  return unused;
-}
-
-/* The visit has left a reference to the stack, which is a resource that is still held. */
-static void finalizes_after(void *(*visit)(void *unused), bool is_elsewhere)
-{
-  pthread_t thread;
-  start_to_visit();
-  visited_last = NULL;
-  if (!is_elsewhere) {
-    visit(NULL);
-  } else {
-    assert_int_equal(pthread_create(&thread, NULL, visit, NULL), 0);
-    pthread_join(thread, NULL);
-  }
-  assert_non_null(visited_last);
-  alarm(HANG_SECONDS);
-  assert_ok(hipmm_finalize());
-  alarm(0);
-  struct stack *stack = instance_from(visited_last)->stack;
-  assert_int_equal(stack_references(stack), 1);
-  stack_release(stack);
-  assert_null(hipmm_resource_name(visited_last));
-}
-
-static void ends_after_a_visitor_that_did_not_return(void **state)
-{
-  (void)state;
-  finalizes_after(visit_until_the_end, true);
-  finalizes_after(visit_and_jump_out, true);
-  finalizes_after(visit_and_jump_out, false);
-  finalizes_after(visit_values_until_the_end, true);
-  finalizes_after(visit_values_and_jump_out, true);
-  finalizes_after(visit_values_and_jump_out, false);
-}
-
-/* ---- Functions of the program that do not return, in processes of their own ---- */
-
-static jmp_buf past_the_call;
-static sem_t has_left, may_end;
-
-static void end_here(void)
-{
-  pthread_exit(NULL);
-}
-
-static void jump_away(void)
-{
-  longjmp(past_the_call, 1);
-}
-
-static void take_back_and_act(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
-{
-  void (*act)(void) = inner.act;
-  inner.act = NULL;
-  if (act) act();
-  take_back(unused, ptr, bytes, alignment, stream);
-}
-
-static void act_on_growth(void *unused, const struct hipmm_event *event)
-{
-  void (*act)(void) = inner.act;
-  (void)unused;
-  if (event->kind != HIPMM_EVENT_GREW) return;
-  inner.act = NULL;
-  if (act) act();
-}
-
-static enum hipmm_status allocate_much(void)
-{
-  void *ptr = NULL;
-  return hipmm_allocate(NULL, 20 * MIB, NULL, &ptr);
-}
-
-static enum hipmm_status allocate_much_above(void)
-{
-  void *ptr = NULL;
-  return hipmm_allocate(above, 20 * MIB, NULL, &ptr);
-}
-
-static enum hipmm_status trim_device(void)
-{
-  return hipmm_device_trim(0, 0);
-}
-
-/* A call, and what hipmm_finalize() of another thread comes to while the thread lives whose function jumped out of it. */
-static const struct leaving {
-  const char *name;
-  enum hipmm_status (*call)(void);
-  enum hipmm_status finalize_status;
-  const char *told; /* in the log by then */
-} leavings[] = {
-    {"allocate", allocate_much, HIPMM_E_STATE, "waits for a call of thread"},
-    {"build", allocate_much, HIPMM_E_STATE, "waits for a call of thread"},
-    {"grow", allocate_much, HIPMM_E_STATE, "waits for a call of thread"},
-    {"trim", trim_all, HIPMM_OK, "the stacks of all devices stay"},
-    {"trim-device", trim_device, HIPMM_OK, "the stacks of all devices stay"},
-    {"trim-above", trim_all, HIPMM_OK, "the stacks of all devices stay"},
-    {"allocate-above", allocate_much_above, HIPMM_OK, ""},
-};
-
-/* Both stacks have idle memory. */
-static bool prepare_to_leave(const struct leaving *leaving)
-{
-  const struct hipmm_allocator allocator = {sizeof allocator, give, take_back_and_act, NULL};
-  const struct hipmm_hooks hooks = {sizeof hooks, 0, act_on_growth, NULL};
-  struct hipmm_resource *callback = NULL;
-  void *ptr = NULL;
-  callers_timeout_ms = 120;
-  if (hipmm_allocator_register("own", &allocator) || hipmm_hooks_register("growth", &hooks)) return false;
-  bool grows = !strcmp(leaving->name, "grow");
-  if (hipmm_init_from_string(grows ? "{\"runtime\": \"software\", \"stack\": [\"pool\", {\"type\": \"hooks\", "
-                                     "\"hooks\": \"growth\"}, \"device\"]}"
-                                   : own_graph))
-    return false;
-  if (grows || !strcmp(leaving->name, "build")) return true;
-  if (hipmm_allocate(NULL, 7 * MIB, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 7 * MIB, NULL)) return false;
-  if (!strstr(leaving->name, "above")) return true;
-  if (hipmm_resource_get_by_name(0, "callback", &callback)) return false;
-  if (hipmm_resource_create(0, "pool", NULL, &callback, 1, &above)) return false;
-  hipmm_resource_release(callback);
-  return !hipmm_allocate(above, 6 * MIB, NULL, &ptr) && !hipmm_deallocate(above, ptr, 6 * MIB, NULL);
-}
-
-/* Runs the call, which its function leaves. A thread that jumped out of the call lives until may_end. */
-static void *call_and_leave(void *leaving)
-{
-  if (!setjmp(past_the_call)) ((const struct leaving *)leaving)->call();
-  inner.init_status = hipmm_finalize();
-  snprintf(inner.reason, sizeof inner.reason, "%s", hipmm_last_error_message());
-  sem_post(&has_left);
-  sem_wait(&may_end);
-  return NULL;
-}
-
-/* In a thread that lives on after a jump. 0, or what fails. */
-static int finalize_beside_a_jump(const struct leaving *leaving)
-{
-  bool has_call = leaving->call != allocate_much_above;
-  sem_wait(&has_left);
-  if (has_call && (inner.init_status != HIPMM_E_STATE || !strstr(inner.reason, "called from within"))) return 10;
-  if (!has_call) return inner.init_status ? 11 : 0;
-  if (hipmm_finalize() != leaving->finalize_status) return 12;
-  if (!leaving->finalize_status) return 0;
-  if (!strstr(hipmm_last_error_message(), "a call of thread") || !hipmm_is_initialized()) return 13;
-  sem_post(&may_end);
-  pthread_join(inner.thread, NULL);
-  return hipmm_finalize() ? 14 : 0;
-}
-
-/* What fails, or 0. hipmm can be used again afterwards. */
-static int leave(const char *name, const char *way)
-{
-  const struct leaving *leaving = leavings;
-  bool ends = !strcmp(way, "end");
-  void *ptr = NULL;
-  while (strcmp(leaving->name, name)) leaving++;
-  alarm(HANG_SECONDS);
-  sem_init(&has_left, 0, 0);
-  sem_init(&may_end, 0, 0);
-  if (!prepare_to_leave(leaving)) return 1;
-  inner.act = ends ? end_here : jump_away;
-  if (pthread_create(&inner.thread, NULL, call_and_leave, (void *)(uintptr_t)leaving)) return 2;
-  if (ends) pthread_join(inner.thread, NULL);
-  int code = ends ? 0 : finalize_beside_a_jump(leaving);
-  if (code || inner.act) return code ? code : 3;
-  if (leaving->call != allocate_much_above) hipmm_resource_release(above); /* the call holds it for ever */
-  if (ends && hipmm_finalize()) return 4;
-  if (hipmm_is_initialized()) return 5;
-  if (hipmm_init_from_string(graph) || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 6;
-  if (hipmm_deallocate(NULL, ptr, 1000, NULL) || hipmm_finalize()) return 7;
-  return 0;
-}
-
-static void *call_in_vain(void *unused)
-{
-  sem_wait(&may_end);
-  allocate_much();
-  return unused;
-}
-
-/* A thread has ended under the lock of the pool. Other threads wait for the lock: one that publishes counters, and one in a call
- * that hipmm_finalize() waits for. */
-static int block_others(const char *who)
-{
-  const struct leaving *leaving = leavings; /* "allocate" */
-  pthread_t thread;
-  bool is_call = !strcmp(who, "call");
-  alarm(HANG_SECONDS);
-  setenv("HIPMM_PUBLISH", is_call ? "0" : "1", 1);
-  sem_init(&may_end, 0, 0);
-  if (!prepare_to_leave(leaving)) return 1;
-  inner.act = end_here;
-  if (is_call && pthread_create(&thread, NULL, call_in_vain, NULL)) return 2;
-  if (pthread_create(&inner.thread, NULL, call_and_leave, (void *)(uintptr_t)leaving)) return 3;
-  pthread_join(inner.thread, NULL);
-  sem_post(&may_end);
-  usleep(200000); /* until they wait, if the machine is not too busy */
-  enum hipmm_status status = hipmm_finalize();
-  if (!is_call) { /* the publisher stays, and with it its file */
-    if (status || hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"device\"]}")) return 4;
-    return !sees_what_is_published() || count_published(NULL) == 1 ? 0 : 7;
-  }
-  if (status && (status != HIPMM_E_STATE || !strstr(hipmm_last_error_message(), "hipmm stays initialised"))) return 5;
-  return hipmm_is_initialized() == (status == HIPMM_E_STATE) ? 0 : 6;
-}
-
-static void ends_where_threads_wait_for_one_that_has_ended(void **state)
-{
-  static const char *const who[] = {"call", "publisher"};
-  (void)state;
-  for (size_t i = 0; i < 2; i++) {
-    const char *const arguments[] = {"block", who[i], NULL};
-    static const char *const environment[] = {"LSAN_OPTIONS=detect_leaks=0", NULL}; /* what was left is lost */
-    struct outcome outcome = run_again(arguments, environment);
-    if (outcome.status) print_message("%s: %s\n", who[i], outcome.error);
-    assert_int_equal(outcome.status, 0);
-  }
-}
-
-static void ends_after_functions_that_did_not_return(void **state)
-{
-  (void)state;
-  for (size_t i = 0; i < 2 * sizeof leavings / sizeof *leavings; i++) {
-    const struct leaving *leaving = &leavings[i / 2];
-    const char *const arguments[] = {"leave", leaving->name, i % 2 ? "jump" : "end", NULL};
-    struct outcome outcome = run_again(arguments, NULL);
-    if (outcome.status) print_message("%s, %s: %s\n", leaving->name, arguments[2], outcome.error);
-    assert_int_equal(outcome.status, 0);
-    assert_contains(outcome.error, i % 2 ? leaving->told : "has ended its thread");
-  }
-}
-
-/* Such a function need not be known to hipmm: one of a HIP call, for instance. */
-static void *end_in_a_walk(void *unused)
-{
-  stack_next(NULL);
-  pthread_exit(unused);
-}
-
-static int end_a_walk(void)
-{
-  struct hipmm_resource *built = NULL;
-  pthread_t thread;
-  alarm(HANG_SECONDS);
-  if (hipmm_init_from_string(graph) || hipmm_resource_get_current(&built)) return 1;
-  hipmm_resource_release(built);
-  if (pthread_create(&thread, NULL, end_in_a_walk, NULL) || pthread_join(thread, NULL)) return 2;
-  return hipmm_finalize() ? 3 : 0;
-}
-
-static void ends_after_a_thread_that_ended_in_a_walk(void **state)
-{
-  (void)state;
-  static const char *const arguments[] = {"end-a-walk", NULL};
-  struct outcome outcome = run_again(arguments, NULL);
-  assert_int_equal(outcome.status, 0);
-  assert_contains(outcome.error, "the stacks of all devices stay");
 }
 
 static void release_and_await_finalize(void *n_visits, struct hipmm_resource *visited)
@@ -1553,18 +1242,13 @@ static void *call_again_and_again(void *unused)
   return unused;
 }
 
-static void notify_nobody(int thread)
-{
-  (void)thread;
-}
-
 static void does_not_wait_for_refused_calls(void **state)
 {
   pthread_t thread;
   (void)state;
   assert_int_equal(pthread_create(&thread, NULL, call_again_and_again, NULL), 0);
   while (!atomic_load(&n_refusals)) usleep(100);
-  assert_int_equal(callers_await(notify_nobody), 0);
+  callers_await();
   int refusals = atomic_load(&n_refusals);
   atomic_store(&all_have_left, true);
   pthread_join(thread, NULL);
@@ -1607,10 +1291,6 @@ int main(int argc, char **argv)
   if (argc == 2 && !strcmp(argv[1], "exit-after-the-runtime")) return exit_after_the_runtime();
   if (argc == 2 && !strcmp(argv[1], "end-in-the-middle")) return end_in_the_middle(false);
   if (argc == 2 && !strcmp(argv[1], "end-with-a-thread")) return end_in_the_middle(true);
-  if (argc == 4 && !strcmp(argv[1], "leave"))
-    _exit(leave(argv[2], argv[3])); /* what was left is lost: no search for leaks */
-  if (argc == 3 && !strcmp(argv[1], "block")) return block_others(argv[2]);
-  if (argc == 2 && !strcmp(argv[1], "end-a-walk")) _exit(end_a_walk());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(refuses_all_before_it_begins, finish),
       cmocka_unit_test_teardown(does_not_hang_in_the_child_of_a_fork_during_a_change, finish),
@@ -1629,11 +1309,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(waits_for_walks_over_all_stacks, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_walk, finish),
-      cmocka_unit_test_teardown(ends_after_a_visitor_that_did_not_return, finish),
       cmocka_unit_test_teardown(ends_while_a_visitor_waits_for_the_end, finish),
-      cmocka_unit_test(ends_after_functions_that_did_not_return),
-      cmocka_unit_test(ends_where_threads_wait_for_one_that_has_ended),
-      cmocka_unit_test(ends_after_a_thread_that_ended_in_a_walk),
       cmocka_unit_test_teardown(may_be_called_by_a_visitor, finish),
       cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
       cmocka_unit_test(does_not_wait_for_refused_calls),

@@ -357,41 +357,6 @@ static void gets_every_line_of_every_thread(void **state)
   assert_int_equal(wrong, 0);
 }
 
-/* ---- Threads that end in it ---- */
-
-static void end_thread(void *unused, enum hipmm_log_level level, const char *about, const char *message)
-{
-  (void)unused, (void)level, (void)about, (void)message;
-  pthread_exit(NULL);
-}
-
-static void *speak_once(void *unused)
-{
-  log_line(HIPMM_LOG_ERROR, NULL, "the last line of a thread");
-  return unused;
-}
-
-/* The alarm ends a process that waits. */
-static int end_in_sink(const void *unused)
-{
-  (void)unused;
-  struct noted noted = {.lines = 0};
-  pthread_t thread;
-  alarm(20);
-  if (hipmm_log_set_sink(end_thread, NULL, HIPMM_LOG_ERROR)) return 1;
-  if (pthread_create(&thread, NULL, speak_once, NULL) || pthread_join(thread, NULL)) return 2;
-  if (atomic_load(&lifecycle_n_forbidding)) return 3; /* or all calls of all threads would be slower for ever */
-  if (hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR)) return 4;
-  speak_once(NULL);
-  return noted.lines != 1;
-}
-
-static void a_thread_may_end_in_it(void **state)
-{
-  (void)state;
-  assert_int_equal(run_forked(end_in_sink, NULL).status, 0);
-}
-
 /* ---- Fork ---- */
 
 static int speak_in_child(const void *noted)
@@ -418,7 +383,6 @@ int main(void)
   use_test_plugins();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(replaces_standard_error_unless_that_is_asked_for), /* before the log is set up */
-      cmocka_unit_test(a_thread_may_end_in_it),                           /* nothing that a fork's child cannot use */
       sink_test(gets_the_lines_up_to_its_level),
       sink_test(gets_what_stacks_say),
       sink_test(tells_of_calls_from_when_the_log_wants_them),
