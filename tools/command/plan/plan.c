@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.c: `hipmm plan`: whether the programs of some logs fit on a device together, and what to shrink if they do not. The
- * need of each is its least budget (replay/fit.h); savings.c says what would lower it. */
+ * need of each is its least budget (play/fit.h); savings.c says what would lower it. */
 #include "plan.h"
 #include "../inputs.h"
 #include "../lines.h"
-#include "../replay/fit.h"
+#include "../play/fit.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_PLAN_SAVINGS_H
 #define HIPMM_TOOLS_COMMAND_PLAN_SAVINGS_H
 
-#include "../report/moment.h"
+#include "../trace/moment.h"
 
 enum { SAVINGS_MOST = 8 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fit_print.c: `hipmm replay --fit`: asks for the least budget, and prints it. Called by replay.c. */
 #include "../lines.h"
-#include "fit.h"
+#include "../play/fit.h"
 #include "replay.h"
 
 #include "../../../core/base/units.h"

@@ -4,7 +4,7 @@
 #include "replay.h"
 
 #include "../inputs.h"
-#include "../streams.h"
+#include "../play/streams.h"
 #include "../trace/logs.h"
 #include <stdlib.h>
 #include <string.h>

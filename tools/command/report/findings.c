@@ -5,7 +5,7 @@
 #include "../../../core/base/units.h"
 #include "../array.h"
 #include "../cmd.h"
-#include "moment.h"
+#include "../trace/moment.h"
 
 #include <stdio.h>
 #include <stdlib.h>

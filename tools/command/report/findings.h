@@ -3,7 +3,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_REPORT_FINDINGS_H
 #define HIPMM_TOOLS_COMMAND_REPORT_FINDINGS_H
 
-#include "blocks.h"
+#include "../trace/blocks.h"
 #include "pages.h"
 #include <jansson.h>
 

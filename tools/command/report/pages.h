@@ -4,7 +4,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_REPORT_PAGES_H
 #define HIPMM_TOOLS_COMMAND_REPORT_PAGES_H
 
-#include "blocks.h"
+#include "../trace/blocks.h"
 
 enum { PAGES_SHIFT = 21 };
 

@@ -3,7 +3,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_REPORT_REPORT_H
 #define HIPMM_TOOLS_COMMAND_REPORT_REPORT_H
 
-#include "blocks.h"
+#include "../trace/blocks.h"
 #include <jansson.h>
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* summary.c: see summary.h. */
 #include "summary.h"
+#include "../trace/moment.h"
 #include "findings.h"
-#include "moment.h"
 #include "pages.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_REPORT_SUMMARY_H
 #define HIPMM_TOOLS_COMMAND_REPORT_SUMMARY_H
 
-#include "blocks.h"
+#include "../trace/blocks.h"
 #include <jansson.h>
 
 /* Sizes are in bytes, times in nanoseconds since the first event (null: the log has none), events by number from 0. NULL:

@@ -4,7 +4,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_TUNE_COSTS_H
 #define HIPMM_TOOLS_COMMAND_TUNE_COSTS_H
 
-#include "../bench/calls.h"
+#include "../play/call_counts.h"
 #include <jansson.h>
 
 enum { COSTS_ROWS = 22 };
@@ -26,6 +26,6 @@ bool costs_read(struct costs *costs, const char *file);
 json_t *costs_json(const struct costs *costs);
 
 /* Nanoseconds of so many calls. */
-double costs_sum(const struct costs *costs, const struct bench_calls *calls);
+double costs_sum(const struct costs *costs, const struct call_counts *calls);
 
 #endif

@@ -3,7 +3,7 @@
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../lines.h"
-#include "../replay/fit.h"
+#include "../play/fit.h"
 #include "tune.h"
 
 #include <math.h>

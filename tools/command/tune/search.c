@@ -7,7 +7,7 @@
  * slack near its maximum. The initial size and the maximum also go together, as for a pool that never grows. */
 #include "search.h"
 #include "../array.h"
-#include "../replay/play.h"
+#include "../play/play.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static bool search_play(struct search *search, const struct trace *trace, const 
   snprintf(point->reason, sizeof point->reason, "%.*s", (int)sizeof point->reason - 1, result.reason);
   if (!result.is_good) return false;
   if (result.held_bytes > point->held_bytes) point->held_bytes = result.held_bytes;
-  point->calls += bench_calls_total(&result.calls);
+  point->calls += call_counts_total(&result.calls);
   point->driver_ns += costs_sum(search->costs, &result.calls);
   *host_ns += result.ns * (double)events;
   return true;

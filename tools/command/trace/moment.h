@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* moment.h: the blocks that are live at one moment of a log, grouped. Called by summary.c and `hipmm plan`. */
-#ifndef HIPMM_TOOLS_COMMAND_REPORT_MOMENT_H
-#define HIPMM_TOOLS_COMMAND_REPORT_MOMENT_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_MOMENT_H
+#define HIPMM_TOOLS_COMMAND_TRACE_MOMENT_H
 
 #include "blocks.h"
 #include <jansson.h>
