@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* findings.c: see findings.h. */
-#include "findings.h"
+/* findings.c: see report.h. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../array.h"
 #include "../cmd.h"
 #include "../trace/moment.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

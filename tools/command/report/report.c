@@ -3,8 +3,6 @@
 #include "report.h"
 #include "../cmd.h"
 #include "../inputs.h"
-#include "state.h"
-#include "summary.h"
 
 #include <string.h>
 

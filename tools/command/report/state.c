@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c: see state.h. */
-#include "state.h"
+/* state.c: see report.h. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../lines.h"
 #include "../table.h"
+#include "report.h"
 
 struct state {
   json_t *findings, *tables;

@@ -4,7 +4,7 @@
 #include "../../../core/base/output_file.h"
 #include "../../../core/base/text.h"
 #include "../cmd.h"
-#include "processes.h"
+#include "top.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

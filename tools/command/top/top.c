@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* top.c: `hipmm top`: shows the memory of all processes that publish it, again and again. */
+#include "top.h"
 #include "../cmd.h"
-#include "screen.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -26,6 +26,10 @@ struct moment_groups {
   uint64_t blocks, bytes; /* of all */
 };
 
+/* Fills `curve` with the live bytes after each event: of all blocks, or of those with that key. Returns the event after which
+ * most bytes are live, the first of several. */
+uint32_t moment_curve(const struct blocks *blocks, const enum moment_key *by, uint64_t key, uint64_t *curve);
+
 /* False: out of memory. Free `items`. */
 bool moment_group(const struct blocks *blocks, struct moment moment, enum moment_key by, struct moment_groups *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* costs.c: see costs.h. The one table of costs; `hipmm tune --costs` replaces rows of it. */
-#include "costs.h"
+/* costs.c: see tune.h. The one table of costs; `hipmm tune --costs` replaces rows of it. */
 #include "../../../core/base/text.h"
 #include "../cmd.h"
+#include "tune.h"
 
 #include <math.h>
 #include <string.h>
