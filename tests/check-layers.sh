@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # The tree keeps its shape: an include of core/ goes down the list of layers or stays in its folder, a plugin includes
-# only itself and plugins/common, a tool only itself and the headers that are listed here, a library is used in the folders that
-# it is named for, no files call each other in a circle, a name that one file needs is static, and each header compiles
-# alone. doc/architecture.md says what each layer is. Run by `make check`.
+# only itself and plugins/common, a tool only itself and the headers that are listed here, a subcommand of `hipmm` nothing
+# from another's folder, a library is used in the folders that it is named for, no files call each other in a circle, a name
+# that one file needs is static, and each header compiles alone. doc/architecture.md says what each layer is. Run by
+# `make check`.
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
@@ -42,13 +43,17 @@ helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|key_map|ke
 # The headers of core/ that tools may include.
 for_tools='^core/(base/(environment|error|key_map|key_tree|live_format|memory_observer|output_file|rank|record_format|text|trust|units)|call/device_table|graph/(graph|graph_build)|inspect/(publish|report)|option/(option|option_value|registry)|plugin/(loaded_object|plugin)|runtime/(hip|peer_access)|stack/(instance|instance_options|stack))[.]h$'
 
+# What the subcommands of `hipmm` share: reading a log, and playing it through a stack. Else each has a folder of its own.
+shared_by_commands='^tools/command/(trace|play)/'
+
 # The race detector is compiled into two objects: the software device and what `hipmm run` puts in front of a program.
 races='^(plugins/runtimes/software|tools/preload)/'
 
 # Types that are made of another type, whose files they compile.
 made_of="binning:fixed_size fixed_buffer:pool pool:arena"
 
-awk -v layers="$layers" -v helpers="$helpers" -v for_tools="$for_tools" -v races="$races" -v made_of="$made_of" '
+awk -v layers="$layers" -v helpers="$helpers" -v for_tools="$for_tools" -v races="$races" \
+  -v shared="$shared_by_commands" -v made_of="$made_of" '
   function layer(path, part) {
     split(path, part, "/")
     sub(/\.[ch]$/, "", part[2])
@@ -62,12 +67,18 @@ awk -v layers="$layers" -v helpers="$helpers" -v for_tools="$for_tools" -v races
     split(path, part, "/")
     return part[2] == "runtimes" ? part[1] "/" part[2] "/" part[3] : part[1] "/" part[2]
   }
+  function of_command(path, part) {
+    return split(path, part, "/") > 3 && part[2] == "command" ? part[3] : ""
+  }
   BEGIN { n = split(layers, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i }
   $1 ~ /^core\// && $2 !~ /^core\// { print $1 ": includes " $2 ", which is outside of core/"; bad = 1; next }
   $1 ~ /^plugins\// && $2 ~ helpers { next }
   $2 ~ /^plugins\/race\// && $1 ~ races { next }
   $1 ~ /^tools\// && $2 !~ for_tools && home($2) != home($1) {
     print $1 ": includes " $2 ", which is not for tools"; bad = 1
+  }
+  $2 ~ /^tools\/command\// && of_command($2) && of_command($2) != of_command($1) && ($2 !~ shared || $1 ~ /\/trace\//) {
+    print $1 ": includes " $2 ", which is of another subcommand; what they share is in trace/, play/ or above"; bad = 1
   }
   $1 ~ /^core\// && layer($2) < layer($1) { print $1 ": includes " $2 ", which is above it"; bad = 1 }
   $1 ~ /^plugins\// && home($2) != "plugins/common" && home($2) != home($1) &&

@@ -181,6 +181,7 @@ static const char *descriptor_bad_text(struct adoption *adoption, const struct h
          : !descriptor_may_have_text(adoption, row->minimum)  ? "minimum"
          : !descriptor_may_have_text(adoption, row->maximum)  ? "maximum"
          : !descriptor_may_have_text(adoption, row->at_least) ? "at_least"
+         : !descriptor_may_have_text(adoption, row->variable) ? "variable"
          : !descriptor_choices_are_plain(adoption, row)       ? "choices"
                                                               : NULL;
 }

@@ -150,7 +150,8 @@ struct hipmm_ops {
    * nothing, and nobody asks the resource for memory. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
-  /* The value in row `index` of the descriptor's values. */
+  /* The value in row `index` of the descriptor's values. A resource with the values of struct hipmm_statistics takes no lock
+   * for them: the report of a process reads them while the process ends, when a thread may have stopped in the resource. */
   enum hipmm_status (*query)(void *self, size_t index, int64_t *value_out);
 
   /* Performs the action in row `index` of the descriptor's actions, atomically, and writes all of the descriptor's
@@ -684,6 +685,9 @@ struct hipmm_option {
   const struct hipmm_option *fields;
   uint32_t n_fields;
   uint32_t field_bytes;
+
+  /* STRING: the environment variable that the plugin reads where the option is not given; NULL: none. */
+  const char *variable;
 };
 
 /* ---- The descriptor -------------------------------------------------------------------------------------------- */

@@ -195,7 +195,8 @@ static const struct hipmm_option logging_option_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
      .doc = "Name of the file, such as \"hipmm.%r.csv\"; " LOG_FILE_NAMES
-            ". Default: the environment variable RMM_LOG_FILE"},
+            ". Default: the environment variable RMM_LOG_FILE",
+     .variable = "RMM_LOG_FILE"},
     {.name = "append",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, append),

@@ -75,7 +75,7 @@ needs_callgrind
 bench_instructions() {
   name=$1
   shift
-  instructions "$name" bench_calls_start bench_calls_stop "$hipmm" bench --json --config "$config" --seconds 0.3 "$@"
+  instructions "$name" call_counts_start call_counts_stop "$hipmm" bench --json --config "$config" --seconds 0.3 "$@"
 }
 
 bench_instructions pair --workload pair

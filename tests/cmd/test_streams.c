@@ -2,7 +2,7 @@
 /* test_streams.c: the streams that `hipmm replay`, `tune` and `bench` play on: handles with a meaning stay, all others become
  * streams of their own, and of a set that cannot be made nothing is left. */
 #include "../../tools/command/cmd.h"
-#include "../../tools/command/streams.h"
+#include "../../tools/command/play/streams.h"
 #include "../support/fixture.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_tune.c: the graphs among which `hipmm tune` searches: bins beside all ways to cut, and all choices of a space. */
-#include "../../tools/command/tune/bins.h"
+#include "../../tools/command/tune/tune.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

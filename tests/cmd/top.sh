@@ -26,9 +26,9 @@ mark=mark-${work##*.}
 beyond=$((4194304 + $$))
 ln -s "$hipmm" "$mark"
 
-# start NAME GRAPH: a program that allocates and frees for a minute; its process is $NAME
+# start NAME GRAPH: a program that allocates and frees for longer than the test takes; its process is $NAME
 start() {
-  "$hipmm" bench --config "$2" --workload random --live 50 --seconds 60 --size 65536 >/dev/null 2>&1 &
+  "$hipmm" bench --config "$2" --workload random --live 50 --seconds 600 --size 65536 >/dev/null 2>&1 &
   eval "$1=$!"
 }
 
@@ -64,7 +64,7 @@ run 0 top --process "$one"
 grep -q "^ *$two " "$work/out" && fail "another process than the one asked for is shown"
 
 # The variable decides over the graph.
-HIPMM_PUBLISH=1 "$hipmm" bench --config silent.json --workload random --seconds 60 >/dev/null 2>&1 &
+HIPMM_PUBLISH=1 "$hipmm" bench --config silent.json --workload random --seconds 600 >/dev/null 2>&1 &
 three=$!
 holder=
 value $three devices/0/pool live_blocks 1 || fail "HIPMM_PUBLISH=1 does not publish"
@@ -164,7 +164,7 @@ fi
 
 if unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
   for name in box other; do
-    unshare --pid --fork --kill-child --mount-proc "./$mark" bench --config hipmm.json --workload random --live 50 --seconds 60 \
+    unshare --pid --fork --kill-child --mount-proc "./$mark" bench --config hipmm.json --workload random --live 50 --seconds 600 \
       >/dev/null 2>&1 &
     eval "$name=$!"
   done

@@ -482,6 +482,10 @@ static void spoil_row_foreign_default(void)
 {
   sound.options[1].initial = (const char *)(uintptr_t)1;
 }
+static void spoil_row_foreign_variable(void)
+{
+  sound.options[1].variable = (const char *)(uintptr_t)1;
+}
 static void spoil_row_foreign_kind(void)
 {
   sound.options[0].type = HIPMM_OPTION_OBJECT;
@@ -646,6 +650,7 @@ static const struct spoiled spoiled[] = {
     {"refuses choices that begin between pointers", spoil_row_askew, "row 1 of its option table (kind) is broken"},
     {"refuses a name that is nowhere", spoil_row_foreign_name, "row 1 of its option table (no name) is broken"},
     {"refuses a default that is nowhere", spoil_row_foreign_default, "row 1 of its option table (kind) is broken"},
+    {"refuses a variable that is nowhere", spoil_row_foreign_variable, "row 1 of its option table (kind) is broken"},
     {"refuses an object of a kind that is nowhere", spoil_row_foreign_kind,
      "row 0 of its option table (size) is broken"},
     {"refuses more options than it has", spoil_options_claim, CLAIM_MESSAGE},

@@ -166,7 +166,8 @@ static int arguments_row_of_letter(const struct arguments *arguments, int letter
 }
 
 /* False: the error was printed. */
-static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, bool *help_out)
+static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, const char **values_out,
+                           bool *help_out)
 {
   struct option options[ARGUMENTS_MOST + ARGUMENTS_COMMON + 1] = {0};
   arguments_prepare(arguments, options);
@@ -184,7 +185,7 @@ static bool arguments_scan(const struct arguments *arguments, int argc, char **a
     if (is_help || is_quiet) continue;
     if (code >= ARGUMENTS_MOST) code = arguments_row_of_letter(arguments, code);
     if (arguments->rows[code].flag) *arguments->rows[code].flag = true;
-    if (arguments->rows[code].value && optarg) *arguments->rows[code].value = optarg;
+    if (optarg) values_out[code] = optarg;
   }
   return true;
 }
@@ -214,31 +215,6 @@ void arguments_visit(const struct command *command, void (*visit)(void *closure,
   arguments_visitor = NULL;
 }
 
-bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exit_out)
-{
-  bool help = false;
-  if (arguments_visitor) {
-    *exit_out = CMD_GOOD;
-    arguments_visitor(arguments_closure, arguments);
-    return false;
-  }
-  *exit_out = CMD_USAGE;
-  if (!arguments_known(arguments, argc, argv)) return false;
-  if (!arguments_scan(arguments, argc, argv, &help)) return false;
-  if (help) {
-    *exit_out = arguments_help(arguments);
-    return false;
-  }
-  arguments->operands = argv + optind;
-  arguments->n_operands = (size_t)(argc - optind);
-  return arguments_count(arguments);
-}
-
-const char *arguments_operand(const struct arguments *arguments, size_t index)
-{
-  return index < arguments->n_operands ? arguments->operands[index] : NULL;
-}
-
 bool arguments_number(const struct arguments *arguments, const char *name, const char *text, long minimum, long maximum,
                       long *number_out)
 {
@@ -253,12 +229,52 @@ bool arguments_number(const struct arguments *arguments, const char *name, const
   return false;
 }
 
-bool arguments_size(const struct arguments *arguments, const char *name, const char *text, uint64_t minimum,
-                    uint64_t maximum, uint64_t *bytes_out)
+static bool arguments_size(const struct arguments *arguments, const struct argument *row, const char *text)
 {
   char quoted[TEXT_QUOTE_BYTES];
-  if (units_parse_bytes(text, bytes_out) && *bytes_out >= minimum && *bytes_out <= maximum) return true;
-  say("%s: --%s %s is not a size; write \"16GiB\" or \"24GB\"", arguments->command->name, name,
+  if (units_parse_bytes(text, row->bytes) && *row->bytes >= (uint64_t)row->least && *row->bytes <= (uint64_t)row->most)
+    return true;
+  say("%s: --%s %s is not a size; write \"16GiB\" or \"24GB\"", arguments->command->name, row->name,
       text_quote(text, quoted, sizeof quoted));
   return false;
+}
+
+/* False: the error was printed. */
+static bool arguments_read_values(const struct arguments *arguments, const char *const *values)
+{
+  for (size_t i = 0; i < arguments->n_rows; i++) {
+    const struct argument *row = &arguments->rows[i];
+    if (!values[i]) continue;
+    if (row->value) *row->value = values[i];
+    if (row->number && !arguments_number(arguments, row->name, values[i], row->least, row->most, row->number))
+      return false;
+    if (row->bytes && !arguments_size(arguments, row, values[i])) return false;
+  }
+  return true;
+}
+
+bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exit_out)
+{
+  const char *values[ARGUMENTS_MOST] = {NULL};
+  bool help = false;
+  if (arguments_visitor) {
+    *exit_out = CMD_GOOD;
+    arguments_visitor(arguments_closure, arguments);
+    return false;
+  }
+  *exit_out = CMD_USAGE;
+  if (!arguments_known(arguments, argc, argv)) return false;
+  if (!arguments_scan(arguments, argc, argv, values, &help)) return false;
+  if (help) {
+    *exit_out = arguments_help(arguments);
+    return false;
+  }
+  arguments->operands = argv + optind;
+  arguments->n_operands = (size_t)(argc - optind);
+  return arguments_count(arguments) && arguments_read_values(arguments, values);
+}
+
+const char *arguments_operand(const struct arguments *arguments, size_t index)
+{
+  return index < arguments->n_operands ? arguments->operands[index] : NULL;
 }

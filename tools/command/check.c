@@ -100,8 +100,8 @@ static int check_run(int argc, char **argv)
   bool json = false;
   int status;
   const struct argument rows[] = {
-      {.name = "json", .doc = "print one JSON object", .flag = &json},
-      {.name = "strict", .doc = "exit with 1 for warnings too", .flag = &check.is_strict},
+      {"json", NULL, "print one JSON object", .flag = &json},
+      {"strict", NULL, "exit with 1 for warnings too", .flag = &check.is_strict},
   };
   struct arguments arguments = {&check_command, rows, 2, 0, 1, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -125,6 +125,6 @@ const struct command check_command = {
     "syntax of JSON it prints the first. Loads the plugins that the file names, and lets them check their options, but "
     "uses no device, so it works on a machine without a GPU. Exits with 1 if there is an error.\n"
     "\n"
-    "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, "
-    "./hipmm.json, then the system's; \"-\" for standard input.",
+    "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, ./hipmm.json, then the "
+    "system's; \"-\" for standard input.",
     check_run};

@@ -50,23 +50,26 @@ static inline int64_t cmd_now_ns(void)
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
 /* A long option of a sub-command: a flag, one with a value, or (where `flag` and `value` are both given) a flag that
- * may have a value, written after "=". */
+ * may have a value, written after "=". The value is a text, or a whole number or a size between the bounds. What is not given
+ * stays as it is. */
 struct argument {
   const char *name;
   const char *value_name; /* "FILE"; NULL for a flag */
   const char *doc;
   bool *flag;
   const char **value;
+  long *number;
+  uint64_t *bytes;
+  long least, most; /* of both */
   bool is_required;
   const char *const *choices; /* the words that the value can be, ended by NULL; NULL: not a choice */
   char letter;                /* "-o FILE" for an option with a value; 0: it has a name alone */
 };
 
 /* The row of sub-commands that need one graph. */
-#define CONFIG_ARGUMENT(variable)                                                                                     \
-  {                                                                                                                   \
-    .name = "config", .value_name = "FILE", .doc = "the graph file; by default the one that hipmm_init() would read", \
-    .value = (variable)                                                                                               \
+#define CONFIG_ARGUMENT(variable)                                                                            \
+  {                                                                                                          \
+    "config", "FILE", "the graph file; by default the one that hipmm_init() would read", .value = (variable) \
   }
 
 struct arguments {
@@ -96,10 +99,6 @@ const char *arguments_operand(const struct arguments *arguments, size_t index);
 /* Reads a whole number between the bounds. False: the error was printed. */
 bool arguments_number(const struct arguments *arguments, const char *name, const char *text, long minimum, long maximum,
                       long *number_out);
-
-/* Reads a size between the bounds, such as "16GiB". False: the error was printed. */
-bool arguments_size(const struct arguments *arguments, const char *name, const char *text, uint64_t minimum,
-                    uint64_t maximum, uint64_t *bytes_out);
 
 /* ---- output.c -------------------------------------------------------------------------------------------------- */
 

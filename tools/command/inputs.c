@@ -120,15 +120,25 @@ static long double inputs_node_number(const struct graph_node *node, const char 
   return row && option_current_number(row, node->object, &number) ? number.value : 0;
 }
 
-/* RMM's variable is the default of the logging adaptor, as in RMM. */
+/* Where an option is not given, a variable of the environment may name the file. */
+static bool inputs_check_variables(const struct inputs_search *search, const struct graph_node *node)
+{
+  const struct hipmm_plugin *plugin = &node->plugin->descriptor;
+  bool is_good = true;
+  for (uint32_t i = 0; is_good && i < plugin->n_options; i++) {
+    const struct hipmm_option *row = &plugin->options[i];
+    const char *pattern = row->variable ? environment_get(row->variable) : NULL;
+    is_good =
+        !pattern || json_object_get(node->object, row->name) || inputs_check_pattern(search, row->variable, pattern);
+  }
+  return is_good;
+}
+
 static bool inputs_check_node(struct inputs_search *search, const struct graph_node *node)
 {
-  const char *variable = environment_get("RMM_LOG_FILE");
-  bool is_default = !strcmp(node->plugin->descriptor.type, "logging") && !json_object_get(node->object, "file");
   long double files = inputs_node_number(node, "rotate_size") > 0 ? inputs_node_number(node, "rotate_files") : 0;
   search->rotated_files = files < INPUTS_MOST_ROTATED ? (int)files : INPUTS_MOST_ROTATED;
-  bool is_good = !(is_default && variable) || inputs_check_pattern(search, "RMM_LOG_FILE", variable);
-  is_good = is_good && inputs_check_value(search, node->path, node->object);
+  bool is_good = inputs_check_variables(search, node) && inputs_check_value(search, node->path, node->object);
   search->rotated_files = 0;
   return is_good;
 }

@@ -22,6 +22,11 @@ const char *lines_number(uint64_t number, char text[LINES_NUMBER_BYTES])
   return text;
 }
 
+double lines_overhead(uint64_t held_bytes, uint64_t requested_bytes)
+{
+  return requested_bytes ? (double)held_bytes / (double)requested_bytes : 0;
+}
+
 void lines_print_label(const char *label)
 {
   printf("  ");

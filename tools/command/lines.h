@@ -45,6 +45,9 @@ void lines_say(enum style kind, const char *format, ...) HIPMM_PRINTF(2, 3);
 void lines_item(const char *format, ...) HIPMM_PRINTF(1, 2);
 void lines_items(const json_t *sentences);
 
+/* How many times the bytes requested are held; 0 if none are requested. */
+double lines_overhead(uint64_t held_bytes, uint64_t requested_bytes);
+
 enum { LINES_NUMBER_BYTES = 32 };
 
 /* 1234567 as 1,234,567. Returns `text`. */

@@ -92,12 +92,11 @@ static int plugins_run(int argc, char **argv)
   bool json = false;
   const char *config = NULL;
   int status;
-  const struct argument rows[] = {{.name = "config",
-                                   .value_name = "FILE",
-                                   .doc = "a graph file whose \"plugin_path\" is searched too; by default "
-                                          "the one that hipmm_init() would read",
-                                   .value = &config},
-                                  {.name = "json", .doc = "print one JSON object", .flag = &json}};
+  const struct argument rows[] = {
+      {"config", "FILE",
+       "a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would read",
+       .value = &config},
+      {"json", NULL, "print one JSON object", .flag = &json}};
   struct arguments arguments = {&plugins_command, rows, 2, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
 
@@ -111,6 +110,6 @@ static int plugins_run(int argc, char **argv)
 
 const struct command plugins_command = {
     "plugins", "list the plugins found, and those refused", "",
-    "Lists every plugin file on the search path: its type, version, role and file, or why it was refused. The path, "
-    "in order: HIPMM_PLUGIN_PATH, \"plugin_path\" of the graph file, the folder of hipmm's own plugins.",
+    "Lists every plugin file on the search path: its type, version, role and file, or why it was refused. The path, in "
+    "order: HIPMM_PLUGIN_PATH, \"plugin_path\" of the graph file, the folder of hipmm's own plugins.",
     plugins_run};

@@ -172,31 +172,25 @@ static int run_run(int argc, char **argv)
   const char *config = NULL, *report_file = "-";
   struct run_settings settings = {.report = NULL};
   const struct argument rows[] = {
-      {.name = "config", .value_name = "FILE", .doc = "the graph file", .value = &config},
-      {.name = "report",
-       .value_name = "FILE",
-       .doc = "when it ends (other than by SIGKILL), and at SIGUSR1, tell what the program called and how much memory "
-              "that took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
-       .flag = &report,
-       .value = &report_file},
-      {.name = "json", .doc = "the report as a line of JSON for each process", .flag = &settings.is_json},
-      {.name = "merge",
-       .doc = "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one "
-              "table, or with --json as one object",
+      {"config", "FILE", "the graph file", .value = &config},
+      {"report", "FILE",
+       "when it ends (other than by SIGKILL), and at SIGUSR1, tell what the program called and how much memory that "
+       "took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
+       .flag = &report, .value = &report_file},
+      {"json", NULL, "the report as a line of JSON for each process", .flag = &settings.is_json},
+      {"merge", NULL,
+       "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one table, or "
+       "with --json as one object",
        .flag = &merge},
-      {.name = "check-streams",
-       .doc =
-           "look for races between streams: memory that is used, freed or given out again by a stream that is not "
-           "ordered "
-           "after the work before, use after free, double free, copies past the end of a block; tell each on standard "
-           "error, and end with exit status 66 if there was one and the program's own status is 0",
+      {"check-streams", NULL,
+       "look for races between streams: memory that is used, freed or given out again by a stream that is not ordered "
+       "after the work before, use after free, double free, copies past the end of a block; tell each on standard "
+       "error, and end with exit status 66 if there was one and the program's own status is 0",
        .flag = &settings.checks_streams},
-      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
-      {.name = "no-python",
-       .doc = "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
+      {"strict", NULL, "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
+      {"no-python", NULL, "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
        .flag = &settings.is_without_python},
-      {.name = "no-driver",
-       .doc = "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
+      {"no-driver", NULL, "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
        .flag = &settings.is_without_driver}};
   struct arguments arguments = {&run_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   bool is_merge = run_is_merge(head, argv);
@@ -245,12 +239,9 @@ const struct command run_command = {
     "\n"
     "Races: --check-streams checks the blocks that hipmm serves, by the calls that copy, fill, free, record events and "
     "wait. One run shows a missing wait, whether anything went wrong in it or not. What kernels do with memory is not "
-    "seen. "
-    "On the software device all work is seen, and with HIPMM_SOFTWARE=host_access=false also reads of bytes that were "
-    "never "
-    "written.\n"
+    "seen. On the software device all work is seen, and with HIPMM_SOFTWARE=host_access=false also reads of bytes that "
+    "were never written.\n"
     "\n"
     "Exit status: the program's; 66 a race was found (--check-streams); 2 wrong usage, or with --strict not served; "
-    "126 PROGRAM cannot be started, 127 not "
-    "found. Of --merge: 1 a report could not be read.",
+    "126 PROGRAM cannot be started, 127 not found. Of --merge: 1 a report could not be read.",
     run_run};

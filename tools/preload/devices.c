@@ -3,7 +3,6 @@
  * lock. */
 #include "devices.h"
 
-#include "../../core/base/error.h"
 #include "../../core/call/device_table.h"
 #include "../../core/runtime/hip.h"
 #include "contexts.h"

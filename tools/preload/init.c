@@ -173,11 +173,10 @@ static void init_look_for_python_hook(void)
   const char *object = environment_get("HIPMM_RUN_PYTHON"), *hook = environment_get("HIPMM_RUN_HOOK");
   if (!object || !*object || !Py_IsInitialized || !Py_IsInitialized()) return;
   if (hook && strtol(hook, NULL, 10) == (long)first_process) return;
-  message_write_once(
-      &is_written,
-      "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as do "
-      "another PYTHONPATH and a Python before 3.10), so PyTorch, CuPy and Numba use allocators of their own, "
-      "and hipmm serves what these ask of the GPU runtime");
+  message_write_once(&is_written,
+                     "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as do "
+                     "another PYTHONPATH and a Python before 3.10), so PyTorch, CuPy and Numba use allocators of their "
+                     "own, and hipmm serves what these ask of the GPU runtime");
 }
 
 static bool init_ready_slow(enum family family)

@@ -200,8 +200,8 @@ bool next_recurses(enum hook hook)
   static atomic_bool is_written;
   if (reentry_depth() <= DEPTH_MOST) return false;
   message_write_once(&is_written,
-                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
-                     "in front of this runtime",
+                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand in "
+                     "front of this runtime",
                      hook_name(hook));
   return true;
 }

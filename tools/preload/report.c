@@ -150,11 +150,12 @@ static void report_print_legend(struct report_draft *out, bool has_memory, bool 
   report_add(out, "    peak requested   the most that the program had allocated at one time\n");
   report_add(out, "    peak reserved    the most that hipmm held from the runtime at one time, to serve the program\n");
   if (has_device)
-    report_add(out, "    driver alone     an estimate of the most that the driver would have taken without hipmm, if a "
-                    "block of 1 MiB\n"
-                    "                     or more takes units of 2 MiB of its own, and smaller ones multiples of 512 "
-                    "bytes out of\n"
-                    "                     units that they share\n");
+    report_add(
+        out,
+        "    driver alone     an estimate of the most that the driver would have taken without hipmm, if a block of 1 "
+        "MiB\n"
+        "                     or more takes units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of\n"
+        "                     units that they share\n");
   report_add(out, "    %-16s what the program has not freed\n", is_running ? "now" : "left at exit");
 }
 
@@ -178,10 +179,8 @@ static void report_print(const struct report_request *request, struct report_dra
   if (*graph) report_add(out, "  graph %s\n", graph);
   report_print_calls(out);
   if (!report_has_calls())
-    report_add(
-        out,
-        "  no call came through hipmm: the program makes none, or only calls hipmm itself, or its runtime is linked "
-        "into it (HIP's; CUDA's with --no-driver)\n");
+    report_add(out, "  no call came through hipmm: the program makes none, or only calls hipmm itself, or its runtime "
+                    "is linked into it (HIP's; CUDA's with --no-driver)\n");
   for (int i = 0; i < DEVICES_MOST * KIND_COUNT && is_served; i++) {
     struct served_device *served = devices_if_served(i / KIND_COUNT);
     if (!served) continue;

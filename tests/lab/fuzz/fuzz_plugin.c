@@ -81,6 +81,7 @@ static void fill_option(struct texts *texts, struct hipmm_option *option, const 
   option->minimum = take_text(texts);
   option->maximum = take_text(texts);
   option->at_least = take_text(texts);
+  option->variable = take_text(texts);
   option->choices = take_number(texts) % 2 ? choices : NULL;
   option->fields = take_number(texts) % 2 ? fields : NULL;
   option->n_fields = option->fields ? take_number(texts) % (FIELDS + 1) : 0;

@@ -82,49 +82,25 @@ static int bench_run_command(int argc, char **argv)
   struct bench_plan plan = {0};
   int status;
   const struct argument rows[] = {
-      {.name = "workload",
-       .value_name = "NAME",
-       .doc = "pair, random, cross, handoff or replay",
-       .value = &words.workload,
-       .is_required = true,
+      {"workload", "NAME", "pair, random, cross, handoff or replay", .value = &words.workload, .is_required = true,
        .choices = bench_workloads},
       CONFIG_ARGUMENT(&words.config),
-      {.name = "compare", .doc = "compare the given files, played in turns in five rounds", .flag = &plan.compare},
-      {.name = "size",
-       .value_name = "BYTES",
-       .doc = "of a block: \"4096\", \"64k\", \"64KiB\"; 4 KiB by default, 64 KiB for cross",
+      {"compare", NULL, "compare the given files, played in turns in five rounds", .flag = &plan.compare},
+      {"size", "BYTES", "of a block: \"4096\", \"64k\", \"64KiB\"; 4 KiB by default, 64 KiB for cross",
        .value = &words.size},
-      {.name = "dist",
-       .value_name = "NAME",
-       .doc = "sizes of random: lognormal (default), uniform or fixed",
-       .value = &words.distribution,
+      {"dist", "NAME", "sizes of random: lognormal (default), uniform or fixed", .value = &words.distribution,
        .choices = bench_distributions},
-      {.name = "min-size",
-       .value_name = "BYTES",
-       .doc = "the smallest of random: 256 by default, 1 for uniform",
-       .value = &words.min_size},
-      {.name = "max-size",
-       .value_name = "BYTES",
-       .doc = "the largest of random: 64 MiB by default",
-       .value = &words.max_size},
-      {.name = "live",
-       .value_name = "N",
-       .doc = "random: the most blocks at once, 1000 by default; cross: blocks of a turn, 1",
+      {"min-size", "BYTES", "the smallest of random: 256 by default, 1 for uniform", .value = &words.min_size},
+      {"max-size", "BYTES", "the largest of random: 64 MiB by default", .value = &words.max_size},
+      {"live", "N", "random: the most blocks at once, 1000 by default; cross: blocks of a turn, 1",
        .value = &words.live},
-      {.name = "threads", .value_name = "N", .doc = "1 by default; 2 for handoff", .value = &words.threads},
-      {.name = "streams",
-       .value_name = "N",
-       .doc = "cross, random: of each thread, 4 and 1 by default; handoff: of each two threads, 1 or 2",
+      {"threads", "N", "1 by default; 2 for handoff", .value = &words.threads},
+      {"streams", "N", "cross, random: of each thread, 4 and 1 by default; handoff: of each two threads, 1 or 2",
        .value = &words.streams},
-      {.name = "seconds",
-       .value_name = "TIME",
-       .doc = "of the measured part, in a comparison over all rounds; 1 by default",
+      {"seconds", "TIME", "of the measured part, in a comparison over all rounds; 1 by default",
        .value = &words.seconds},
-      {.name = "trace",
-       .value_name = "FILE",
-       .doc = "the allocation log for replay; \"-\" is standard input",
-       .value = &words.trace},
-      {.name = "json", .doc = "print one JSON object", .flag = &plan.json},
+      {"trace", "FILE", "the allocation log for replay; \"-\" is standard input", .value = &words.trace},
+      {"json", NULL, "print one JSON object", .flag = &plan.json},
   };
   struct arguments arguments = {&bench_command, rows, sizeof rows / sizeof *rows, 0, BENCH_MOST_FILES, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -150,13 +126,10 @@ const struct command bench_command = {
     "\n"
     "p50, p99 and max come from operations that are timed one by one and do not count for the mean. The software "
     "runtime also counts calls of the HIP API. The JSON object has workload, threads, ops, ns_per_op, p50_ns, p99_ns, "
-    "max_ns, "
-    "peak_requested_bytes (the sum over all threads, read between batches), peak_reserved_bytes, "
-    "failures and runtime_calls (those made in the measured part, by name; null where nothing counts them); that of "
-    "replay also has "
-    "ns_per_op_cold and runtime_calls_cold. With --compare it has workload, threads, rounds and "
-    "configurations: "
-    "an array of such objects with config and ratio, whose ns_per_op is the median of the rounds.\n"
+    "max_ns, peak_requested_bytes (the sum over all threads, read between batches), peak_reserved_bytes, failures and "
+    "runtime_calls (those made in the measured part, by name; null where nothing counts them); that of replay also has "
+    "ns_per_op_cold and runtime_calls_cold. With --compare it has workload, threads, rounds and configurations: an "
+    "array of such objects with config and ratio, whose ns_per_op is the median of the rounds.\n"
     "\n"
     "Exit status 1 if an allocation or a free failed.",
     bench_run_command};

@@ -5,8 +5,8 @@
 #define HIPMM_TOOLS_COMMAND_BENCH_BENCH_H
 
 #include "../cmd.h"
+#include "../play/call_counts.h"
 #include "../trace/trace.h"
-#include "calls.h"
 #include "times.h"
 
 /* Steps between two readings of the clock; batches before the measured part; one batch in so many is sampled. */
@@ -43,7 +43,7 @@ struct bench_result {
   uint64_t peak_requested_bytes, peak_reserved_bytes, failures;
   char *failure_reason; /* of the first failure; to be freed */
   bool calls_are_known;
-  struct bench_calls calls, cold_calls;
+  struct call_counts calls, cold_calls;
 };
 
 /* ---- options.c ------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ struct bench_round {
   double ns_per_op, cold_ns_per_op;
   char *failure_reason;
   struct bench_times *times;
-  struct bench_calls calls, cold_calls;
+  struct call_counts calls, cold_calls;
 };
 
 /* Counts a failed call of the calling thread, and keeps the reason of the first. */

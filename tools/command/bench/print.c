@@ -10,19 +10,14 @@
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 /* The functions that were called, by name. */
-static json_t *bench_print_json_calls(const struct bench_result *result, const struct bench_calls *calls)
+static json_t *bench_print_json_calls(const struct bench_result *result, const struct call_counts *calls)
 {
   if (!result->calls_are_known) return json_null();
   json_t *object = json_object();
   const char *name;
-  for (size_t row = 0; (name = bench_calls_name(row)); row++)
+  for (size_t row = 0; (name = call_counts_name(row)); row++)
     if (calls->counts[row] > 0) json_object_set_new(object, name, json_integer((json_int_t)calls->counts[row]));
   return object;
-}
-
-static double bench_print_overhead(const struct bench_result *result)
-{
-  return result->peak_requested_bytes ? (double)result->peak_reserved_bytes / (double)result->peak_requested_bytes : 0;
 }
 
 static json_t *bench_print_json_result(const struct bench_plan *plan, const struct bench_result *result)
@@ -32,8 +27,9 @@ static json_t *bench_print_json_result(const struct bench_plan *plan, const stru
       "threads", (json_int_t)plan->threads, "ops", (json_int_t)result->ops, "ns_per_op", result->ns_per_op, "p50_ns",
       bench_times_ns(&result->times, 0.5), "p99_ns", bench_times_ns(&result->times, 0.99), "max_ns",
       bench_times_ns(&result->times, 1), "peak_requested_bytes", (json_int_t)result->peak_requested_bytes,
-      "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "overhead", bench_print_overhead(result),
-      "failures", (json_int_t)result->failures, "runtime_calls", bench_print_json_calls(result, &result->calls));
+      "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "overhead",
+      lines_overhead(result->peak_reserved_bytes, result->peak_requested_bytes), "failures",
+      (json_int_t)result->failures, "runtime_calls", bench_print_json_calls(result, &result->calls));
   if (plan->workload != BENCH_REPLAY || !object) return object;
   json_object_set_new(object, "ns_per_op_cold", json_real(result->cold_ns_per_op));
   json_object_set_new(object, "runtime_calls_cold", bench_print_json_calls(result, &result->cold_calls));
@@ -75,7 +71,7 @@ static const struct line bench_lines[] = {
     {"failures", "failures", LINE_FAILURES, NULL},
 };
 
-static void bench_print_calls(const char *label, const struct bench_result *result, const struct bench_calls *calls)
+static void bench_print_calls(const char *label, const struct bench_result *result, const struct call_counts *calls)
 {
   const char *name;
   lines_print_label(label);
@@ -83,8 +79,8 @@ static void bench_print_calls(const char *label, const struct bench_result *resu
     printf("%15s  this runtime does not count them\n", "unknown");
     return;
   }
-  printf("%s%15llu%s\n", style(STYLE_NAME), (unsigned long long)bench_calls_total(calls), style(STYLE_OFF));
-  for (size_t row = 0; (name = bench_calls_name(row)); row++)
+  printf("%s%15llu%s\n", style(STYLE_NAME), (unsigned long long)call_counts_total(calls), style(STYLE_OFF));
+  for (size_t row = 0; (name = call_counts_name(row)); row++)
     if (calls->counts[row] > 0) printf("    %-40s %llu\n", name, (unsigned long long)calls->counts[row]);
 }
 
@@ -150,9 +146,9 @@ static void bench_print_memory_row(const struct bench_result *result, const stru
   char calls[32] = "unknown";
   (void)first;
   if (result->calls_are_known && result->ops > 0)
-    snprintf(calls, sizeof calls, "%.4f", (double)bench_calls_total(&result->calls) / (double)result->ops);
+    snprintf(calls, sizeof calls, "%.4f", (double)call_counts_total(&result->calls) / (double)result->ops);
   printf(" %12s %12s %7.3f %9s\n", UNITS_BYTES(result->peak_requested_bytes), UNITS_BYTES(result->peak_reserved_bytes),
-         bench_print_overhead(result), calls);
+         lines_overhead(result->peak_reserved_bytes, result->peak_requested_bytes), calls);
 }
 
 /* One row for each configuration. A name that leaves no room for the figures has a line of its own. */

@@ -3,8 +3,8 @@
  * the passes; this file adds a last pass in which every operation is timed. */
 #include "bench.h"
 
-#include "../streams.h"
-#include "../trace/player.h"
+#include "../play/player.h"
+#include "../play/streams.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,9 +72,9 @@ static bool bench_replay_timed_pass(struct player *player, struct bench_round *r
 static void bench_replay_cold(struct player *player, struct bench_round *round)
 {
   uint64_t live_at_end;
-  bench_calls_start(&round->cold_calls);
+  call_counts_start(&round->cold_calls);
   round->cold_ns_per_op = player_play(player);
-  bench_calls_stop(&round->cold_calls);
+  call_counts_stop(&round->cold_calls);
   player_tally(player, &round->peak_requested_bytes, &live_at_end);
 }
 
@@ -84,7 +84,7 @@ static void bench_replay_warm(struct player *player, int64_t run_ns, struct prog
 {
   int64_t began_ns = cmd_now_ns();
   double spent_ns = 0;
-  bench_calls_start(&round->calls);
+  call_counts_start(&round->calls);
   do {
     double ns_per_op = player_play(player);
     uint64_t ops = player->trace->n_events - player->skipped;
@@ -92,7 +92,7 @@ static void bench_replay_warm(struct player *player, int64_t run_ns, struct prog
     spent_ns += ns_per_op * (double)ops;
     progress_show(progress, (uint64_t)(cmd_now_ns() - began_ns), (uint64_t)run_ns);
   } while (cmd_now_ns() - began_ns < run_ns);
-  bench_calls_stop(&round->calls);
+  call_counts_stop(&round->calls);
   round->ns_per_op = round->ops ? spent_ns / (double)round->ops : 0;
 }
 

@@ -37,8 +37,8 @@ void bench_result_add(struct bench_result *result, struct bench_round *round, si
     result->peak_requested_bytes = round->peak_requested_bytes;
   if (peak_reserved_bytes > result->peak_reserved_bytes) result->peak_reserved_bytes = peak_reserved_bytes;
   bench_times_merge(&result->times, round->times);
-  bench_calls_add(&result->calls, &round->calls);
-  bench_calls_add(&result->cold_calls, &round->cold_calls);
+  call_counts_add(&result->calls, &round->calls);
+  call_counts_add(&result->cold_calls, &round->cold_calls);
   if (result->failure_reason) return;
   result->failure_reason = round->failure_reason;
   round->failure_reason = NULL;

@@ -33,7 +33,7 @@ bool bench_run(const struct bench_plan *plan, const struct source *source, int64
   const struct inputs inputs = {"bench", &log, log ? 1 : 0};
   if (!inputs_check_graph(&inputs, source, BENCH_DEVICE)) return false;
   if (source_initialise(source) != HIPMM_OK) return bench_run_fail();
-  result->calls_are_known = bench_calls_find();
+  result->calls_are_known = call_counts_find();
   bool good = false;
   if (hipmm_resource_get_for_device(BENCH_DEVICE, &resource) == HIPMM_OK) {
     good = bench_run_round(plan, resource, run_ns, result);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* threads.c: runs a workload in threads and measures it. The measured part begins when all threads have warmed up, and
  * no thread cleans up before all have ended the measured part. */
-#include "../streams.h"
+#include "../play/streams.h"
 #include "worker.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ struct team {
   int64_t run_ns, began_ns;
   uint64_t began_tick;
   double ns_per_tick;
-  struct bench_calls calls;
+  struct call_counts calls;
   struct progress progress; /* shown by the first thread */
   pthread_mutex_t gate;     /* held until the number of threads is known */
   bool given_up;
@@ -85,7 +85,7 @@ static void bench_threads_begin_together(struct team *team)
   if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
     team->began_ns = cmd_now_ns();
     team->began_tick = bench_tick_before();
-    bench_calls_start(&team->calls);
+    call_counts_start(&team->calls);
   }
   pthread_barrier_wait(&team->barrier);
 }
@@ -93,7 +93,7 @@ static void bench_threads_begin_together(struct team *team)
 static void bench_threads_end_together(struct team *team)
 {
   if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-    bench_calls_stop(&team->calls);
+    call_counts_stop(&team->calls);
     uint64_t ticks = bench_tick_after() - team->began_tick;
     team->ns_per_tick = (double)(cmd_now_ns() - team->began_ns) / (double)(ticks ? ticks : 1);
   }

@@ -134,18 +134,12 @@ static int convert_run(int argc, char **argv)
   const char *format = NULL;
   int status;
   const struct argument rows[] = {
-      {.name = "output",
-       .letter = 'o',
-       .value_name = "FILE",
-       .doc = "the log that is written; standard output by default",
+      {"output", "FILE", "the log that is written; standard output by default", .letter = 'o',
        .value = &convert.output_file},
-      {.name = "format",
-       .value_name = "NAME",
-       .doc = "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for "
-              "names "
-              "that end in .pickle, else record",
-       .value = &format,
-       .choices = formats},
+      {"format", "NAME",
+       "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for names "
+       "that end in .pickle, else record",
+       .value = &format, .choices = formats},
   };
   struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -166,14 +160,11 @@ const struct command convert_command = {
     "Reads allocation logs and writes one log with all their rows, in order of time.\n"
     "\n"
     "LOG: `-` is standard input; several, such as the files of a record that was rotated, become one. Every command "
-    "that "
-    "reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
+    "that reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
     "`recording` resource, also of a program that was killed or still runs; PyTorch's snapshot, the pickle that "
     "torch.cuda.memory._dump_snapshot() writes, in which nothing is run, or torch.cuda.memory._snapshot() as JSON; "
     "Umpire's replay log of release 1.0 and later (UMPIRE_REPLAY=On; a file umpire.PID.N.stats, or .replay before "
-    "Umpire 2022.10), without its "
-    "host memory; the "
-    "SQLite export of NVIDIA Nsight Systems, of a profile with "
+    "Umpire 2022.10), without its host memory; the SQLite export of NVIDIA Nsight Systems, of a profile with "
     "--cuda-memory-usage=true; the CSV of AMD's rocprofv3 --memory-allocation-trace.\n"
     "\n"
     "Three formats can be written. csv: what RMM's tools read. It has no call stacks, and times in microseconds of the "

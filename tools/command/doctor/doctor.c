@@ -215,23 +215,21 @@ static bool doctor_knows(const char *name)
 
 static int doctor_run(int argc, char **argv)
 {
-  struct doctor doctor = {.device = 0};
-  const char *config = NULL, *device = "0", *timeout = "60";
+  struct doctor doctor = {.timeout_s = 60};
+  const char *config = NULL;
   bool as_json = false;
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
-      {.name = "device", .value_name = "N", .doc = "the device that is tried; 0 by default", .value = &device},
-      {.name = "only", .value_name = "PROBE", .doc = "run this probe alone", .value = &doctor.only},
-      {.name = "timeout", .value_name = "N", .doc = "seconds for each probe; 60 by default", .value = &timeout},
-      {.name = "json", .doc = "print one JSON object", .flag = &as_json},
+      {"device", "N", "the device that is tried; 0 by default", .number = &doctor.device, .most = DOCTOR_MOST_DEVICES},
+      {"only", "PROBE", "run this probe alone", .value = &doctor.only},
+      {"timeout", "N", "seconds for each probe; 60 by default", .number = &doctor.timeout_s, .least = 1,
+       .most = DOCTOR_MOST_TIMEOUT_S},
+      {"json", NULL, "print one JSON object", .flag = &as_json},
   };
   struct arguments arguments = {&doctor_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (!arguments_number(&arguments, "device", device, 0, DOCTOR_MOST_DEVICES, &doctor.device) ||
-      !arguments_number(&arguments, "timeout", timeout, 1, DOCTOR_MOST_TIMEOUT_S, &doctor.timeout_s) ||
-      (doctor.only && !doctor_knows(doctor.only)))
-    return CMD_USAGE;
+  if (doctor.only && !doctor_knows(doctor.only)) return CMD_USAGE;
   source_choose(&doctor.source, config);
   json_t *array = as_json ? json_array() : NULL;
   int n_bad = doctor_probe_all(&doctor, array);

@@ -159,22 +159,17 @@ static int info_status(const json_t *info)
 static int info_run(int argc, char **argv)
 {
   bool json = false;
-  const char *config = NULL, *timeout = NULL;
+  const char *config = NULL;
   long timeout_s = INFO_TIMEOUT_S;
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
-      {.name = "timeout",
-       .value_name = "N",
-       .doc = "the most seconds that a runtime may take to answer; 30 by default",
-       .value = &timeout},
-      {.name = "json", .doc = "print one JSON object", .flag = &json},
+      {"timeout", "N", "the most seconds that a runtime may take to answer; 30 by default", .number = &timeout_s,
+       .least = 1, .most = INFO_MOST_TIMEOUT_S},
+      {"json", NULL, "print one JSON object", .flag = &json},
   };
   struct arguments arguments = {&info_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (timeout && !arguments_number(&arguments, "timeout", timeout, 1, INFO_MOST_TIMEOUT_S, &timeout_s))
-    return CMD_USAGE;
-
   struct source source;
   struct graph *graph = NULL;
   source_choose(&source, config);
@@ -188,14 +183,12 @@ static int info_run(int argc, char **argv)
   return output_finish(status);
 }
 
-const struct command info_command = {"info", "tell what hipmm finds here: graph, runtimes, devices", "",
-                                     "Prints the versions; the graph file in force and where it comes from; each "
-                                     "runtime, whether it can be used here, and "
-                                     "if not, why; the devices of the runtime in force with their memory and what they "
-                                     "support; the folders that are "
-                                     "searched for plugins; and what to install if hipmm was built without the nvidia "
-                                     "runtime. Each runtime is asked in a process of its own, "
-                                     "which is ended if it does not answer in time.\n"
-                                     "\n"
-                                     "Exit status 1 if the graph is not valid or no runtime can be used.",
-                                     info_run};
+const struct command info_command = {
+    "info", "tell what hipmm finds here: graph, runtimes, devices", "",
+    "Prints the versions; the graph file in force and where it comes from; each runtime, whether it can be used here, "
+    "and if not, why; the devices of the runtime in force with their memory and what they support; the folders that "
+    "are searched for plugins; and what to install if hipmm was built without the nvidia runtime. Each runtime is "
+    "asked in a process of its own, which is ended if it does not answer in time.\n"
+    "\n"
+    "Exit status 1 if the graph is not valid or no runtime can be used.",
+    info_run};

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.c: `hipmm plan`: whether the programs of some logs fit on a device together, and what to shrink if they do not. The
- * need of each is its least budget (replay/fit.h); savings.c says what would lower it. */
+ * need of each is its least budget (play/fit.h); savings.c says what would lower it. */
 #include "plan.h"
 #include "../inputs.h"
 #include "../lines.h"
-#include "../replay/fit.h"
+#include "../play/fit.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* So that the sums of all logs are numbers of JSON. */
+#define PLAN_MOST_BYTES (INT64_MAX / TRACE_MOST_LOGS)
 
 /* What a program gets that says nothing. */
 static const char plan_default_graph[] = "{ \"stack\": [\"pool\", \"device\"] }";
@@ -135,26 +138,21 @@ static bool plan_choose_graph(struct plan *plan, const char *config)
 static int plan_run(int argc, char **argv)
 {
   struct plan plan = {.logs = NULL};
-  const char *config = NULL, *device = NULL, *process = NULL;
+  const char *config = NULL;
   bool as_json = false;
   int status;
   const struct argument rows[] = {
-      {.name = "device-memory",
-       .value_name = "SIZE",
-       .doc = "the memory of the device, such as 16GiB; by default that of the smallest card that has enough",
-       .value = &device},
-      {.name = "process-memory",
-       .value_name = "SIZE",
-       .doc = "what each process takes besides its stack: the driver's context, code, other libraries; 0 by default",
-       .value = &process},
+      {"device-memory", "SIZE",
+       "the memory of the device, such as 16GiB; by default that of the smallest card that has enough",
+       .bytes = &plan.device_bytes, .least = 1, .most = PLAN_MOST_BYTES},
+      {"process-memory", "SIZE",
+       "what each process takes besides its stack: the driver's context, code, other libraries; 0 by default",
+       .bytes = &plan.process_bytes, .most = PLAN_MOST_BYTES},
       CONFIG_ARGUMENT(&config),
-      {.name = "json", .doc = "print one JSON object", .flag = &as_json},
+      {"json", NULL, "print one JSON object", .flag = &as_json},
   };
   struct arguments arguments = {&plan_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  const uint64_t most = INT64_MAX / TRACE_MOST_LOGS;
-  if (device && !arguments_size(&arguments, "device-memory", device, 1, most, &plan.device_bytes)) return CMD_USAGE;
-  if (process && !arguments_size(&arguments, "process-memory", process, 0, most, &plan.process_bytes)) return CMD_USAGE;
   if (!plan_choose_graph(&plan, config)) return CMD_BAD;
   setenv("HIPMM_RUNTIME", "software", 0);
   const struct inputs inputs = {"plan", arguments.operands, arguments.n_operands};
@@ -166,21 +164,18 @@ static int plan_run(int argc, char **argv)
 const struct command plan_command = {
     "plan", "say whether programs fit on a device, and what to shrink", "LOG…",
     "Says what the programs that wrote some allocation logs need, whether they fit on a device together, with how much "
-    "to "
-    "spare, and how many processes of each fit. Reads any format that `hipmm convert` reads.\n"
+    "to spare, and how many processes of each fit. Reads any format that `hipmm convert` reads.\n"
     "\n"
     "What a program needs is the least memory with which its whole log runs through the stack of device 0, as `hipmm "
     "replay --fit` finds it, on the software device unless HIPMM_RUNTIME names another. Without a graph file the stack "
-    "is "
-    "{ \"stack\": [\"pool\", \"device\"] }. What the driver and the program's code take is not in the log: see "
+    "is { \"stack\": [\"pool\", \"device\"] }. What the driver and the program's code take is not in the log: see "
     "--process-memory.\n"
     "\n"
     "Then come the blocks to shrink first, by size, and by call stack where the log has stacks. The columns: held at "
-    "peak, "
-    "what the blocks of the row hold together at the moment when the program has requested most; saved if halved, by "
-    "how much that peak falls if every block of that size (or from that call stack) has half its size; saved if "
-    "removed, by how much it falls if none of them is allocated. Both are less than what the blocks hold where another "
-    "moment of the log is nearly as high. What the program needs falls by about as much.\n"
+    "peak, what the blocks of the row hold together at the moment when the program has requested most; saved if "
+    "halved, by how much that peak falls if every block of that size (or from that call stack) has half its size; "
+    "saved if removed, by how much it falls if none of them is allocated. Both are less than what the blocks hold "
+    "where another moment of the log is nearly as high. What the program needs falls by about as much.\n"
     "\n"
     "LOG: `-` is standard input; each log is a process of its own. Exit status 1 if they do not fit, or a log is "
     "malformed.",

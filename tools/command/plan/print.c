@@ -101,9 +101,8 @@ static void plan_print_log(const json_t *plan, const json_t *log)
             UNITS_BYTES(lines_count(log, "needs_bytes")), copies, copies == 1 ? " fits" : "es fit");
   if (json_array_size(by_size)) {
     putchar('\n');
-    lines_say(STYLE_OFF,
-              "What the blocks that are live at the peak hold, and by how much the peak falls if each of them has "
-              "half its size, or is not allocated at all:");
+    lines_say(STYLE_OFF, "What the blocks that are live at the peak hold, and by how much the peak falls if each of "
+                         "them has half its size, or is not allocated at all:");
   }
   plan_list(by_size, "size");
   plan_list(json_object_get(log, "by_stack"), "call stack");
@@ -150,9 +149,10 @@ void plan_print(const json_t *plan)
   json_array_foreach(json_object_get(plan, "logs"), i, log) plan_print_log(plan, log);
   plan_print_verdict(plan);
   snprintf(more, sizeof more, ", and %s that each process takes besides.", UNITS_BYTES(process_bytes));
-  lines_say(STYLE_FAINT, "A need is the least memory with which the log runs through %s on runtime %s%s",
-            lines_text(plan, "graph"), lines_text(plan, "runtime"),
-            process_bytes ? more
-                          : "; what each process takes besides, such as the driver's context, is not counted "
-                            "(--process-memory).");
+  lines_say(
+      STYLE_FAINT, "A need is the least memory with which the log runs through %s on runtime %s%s",
+      lines_text(plan, "graph"), lines_text(plan, "runtime"),
+      process_bytes
+          ? more
+          : "; what each process takes besides, such as the driver's context, is not counted (--process-memory).");
 }

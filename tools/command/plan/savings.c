@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* savings.c: see savings.h. */
-#include "savings.h"
+/* savings.c: see plan.h. */
+#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,19 +28,6 @@ static void savings_close(struct savings_curves *curves)
   free(curves->all);
   free(curves->group);
   free(curves->rest);
-}
-
-/* The curve of the blocks with that key; `by` is NULL for all blocks. */
-static void savings_draw(const struct blocks *blocks, const enum moment_key *by, uint64_t key, uint64_t *curve)
-{
-  memset(curve, 0, blocks->n_events * sizeof *curve);
-  for (size_t i = 0; i < blocks->n; i++) { /* differences at first */
-    const struct block *block = &blocks->items[i];
-    if (by && moment_key_of(block, *by) != key) continue;
-    curve[block->from] += block->bytes;
-    if (block->to != BLOCK_IS_LIVE) curve[block->to] -= block->bytes;
-  }
-  for (size_t event = 1; event < blocks->n_events; event++) curve[event] += curve[event - 1];
 }
 
 static void savings_of_group(const struct savings_curves *curves, uint64_t peak_bytes, struct saving *saving)
@@ -85,7 +72,7 @@ static bool savings_list_find(const struct blocks *blocks, const struct savings_
   size_t n = groups.n < SAVINGS_TRIED ? groups.n : SAVINGS_TRIED;
   for (size_t i = 0; i < n; i++) {
     tried[i] = (struct saving){.at_peak = groups.items[i]};
-    savings_draw(blocks, &by, tried[i].at_peak.key, curves->group);
+    moment_curve(blocks, &by, tried[i].at_peak.key, curves->group);
     savings_of_group(curves, savings->peak_bytes, &tried[i]);
   }
   free(groups.items);
@@ -94,7 +81,7 @@ static bool savings_list_find(const struct blocks *blocks, const struct savings_
   for (list->n = 0; list->n < n && list->n < SAVINGS_MOST; list->n++) {
     struct saving *saving = &list->items[list->n];
     *saving = tried[list->n];
-    savings_draw(blocks, &by, saving->at_peak.key, curves->group);
+    moment_curve(blocks, &by, saving->at_peak.key, curves->group);
     savings_of_rest(curves, savings->peak_bytes, saving);
   }
   return true;
@@ -106,9 +93,7 @@ bool savings_find(const struct blocks *blocks, struct savings *out)
   *out = (struct savings){0};
   bool good = savings_open(&curves, blocks->n_events);
   if (good) {
-    savings_draw(blocks, NULL, 0, curves.all);
-    for (size_t event = 1; event < curves.n; event++)
-      if (curves.all[event] > curves.all[out->peak_event]) out->peak_event = (uint32_t)event;
+    out->peak_event = moment_curve(blocks, NULL, 0, curves.all);
     out->peak_bytes = curves.all[out->peak_event];
     good = savings_list_find(blocks, &curves, out, MOMENT_BY_SIZE, &out->by_size);
     if (good && blocks->stacks.n) good = savings_list_find(blocks, &curves, out, MOMENT_BY_STACK, &out->by_stack);

@@ -131,8 +131,7 @@ static void checks_file_descriptor(void)
 const struct kit_check kit_checks_file[] = {
     {"load", "the file is a whole shared object that exports a descriptor of its type",
      "link with -shared -fPIC -Wl,-z,defs, call the file TYPE.so, begin the descriptor with HIPMM_PLUGIN_HEAD, and "
-     "export "
-     "it as TYPE_LTX_hipmm_plugin",
+     "export it as TYPE_LTX_hipmm_plugin",
      checks_file_load},
     {"imports", "it imports nothing of libhipmm",
      "use the functions in struct hipmm_services, and the inline functions of hipmm/plugin.h", checks_file_imports},

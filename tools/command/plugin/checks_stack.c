@@ -240,8 +240,7 @@ const struct kit_check kit_checks_stack[] = {
      "take a lock around shared data, or set HIPMM_PLUGIN_NOT_THREAD_SAFE", checks_stack_threads},
     {"captures", "no call ends a graph capture of a stream",
      "ask hipmm_stream_is_captured() before each call of HIP that waits for the stream, records an event there, or "
-     "makes it "
-     "wait; then refuse with HIPMM_E_STATE, keep the block aside, or ask the upstream",
+     "makes it wait; then refuse with HIPMM_E_STATE, keep the block aside, or ask the upstream",
      checks_stack_captures},
     {"leaks", "destroy gives all memory back, also of blocks that are still live",
      "free in destroy every block of the upstream, and all memory of services->host_allocate with its size",

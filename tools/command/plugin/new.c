@@ -113,8 +113,7 @@ int plugin_new(const struct arguments *arguments, const struct plugin_words *wor
   }
   if (!new_is_name(type)) {
     say("plugin new: \"%s\" cannot be a type's name: write at most %d lower-case letters, digits and \"_\", with a "
-        "letter "
-        "first",
+        "letter first",
         type, NEW_LONGEST_NAME);
     return CMD_USAGE;
   }

@@ -5,6 +5,8 @@
 #include "../../../core/base/text.h"
 #include <string.h>
 
+enum { PLUGIN_TIMEOUT_S = 60, PLUGIN_MOST_TIMEOUT_S = 3600 };
+
 static int plugin_refuse_action(const char *action)
 {
   static const char *const actions[] = {"new", "test"};
@@ -18,30 +20,22 @@ static int plugin_refuse_action(const char *action)
 
 static int plugin_run(int argc, char **argv)
 {
-  struct plugin_words words = {0};
+  struct plugin_words words = {.timeout_s = PLUGIN_TIMEOUT_S};
   int status;
   const struct argument rows[] = {
-      {.name = "role",
-       .value_name = "ROLE",
-       .doc =
-           "new: adaptor (the default), which depends on another resource and forwards; sub-allocator, which divides "
-           "blocks of another resource; or source",
+      {"role", "ROLE",
+       "new: adaptor (the default), which depends on another resource and forwards; sub-allocator, which divides "
+       "blocks of another resource; or source",
        .value = &words.role},
-      {.name = "over",
-       .value_name = "TYPE",
-       .doc = "test: the type of the resource below the plugin; device by default",
-       .value = &words.over},
-      {.name = "options",
-       .value_name = "JSON",
-       .doc = "test: the options of the resource, as an object in a graph; those that must be given have a "
-              "value by themselves",
+      {"over", "TYPE", "test: the type of the resource below the plugin; device by default", .value = &words.over},
+      {"options", "JSON",
+       "test: the options of the resource, as an object in a graph; those that must be given have a value by "
+       "themselves",
        .value = &words.options},
-      {.name = "only", .value_name = "CHECK", .doc = "test: run this check alone", .value = &words.only},
-      {.name = "timeout",
-       .value_name = "TIME",
-       .doc = "test: the most seconds that a check may take; 60 by default",
-       .value = &words.timeout},
-      {.name = "json", .doc = "test: print one JSON object", .flag = &words.json},
+      {"only", "CHECK", "test: run this check alone", .value = &words.only},
+      {"timeout", "TIME", "test: the most seconds that a check may take; 60 by default", .number = &words.timeout_s,
+       .least = 1, .most = PLUGIN_MOST_TIMEOUT_S},
+      {"json", NULL, "test: print one JSON object", .flag = &words.json},
   };
   struct arguments arguments = {&plugin_command, rows, sizeof rows / sizeof *rows, 0, 2, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -56,11 +50,9 @@ const struct command plugin_command = {
     "new: writes a folder NAME with a plugin that works: its source, a Makefile, a test and a README.\n"
     "\n"
     "test: runs the conformance kit on a plugin, on the software device, which needs no GPU. It prints one line for "
-    "each "
-    "check: the rule, and for a check that fails what came instead and how to mend it. Each check runs in a process of "
-    "its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type that --over "
-    "names, "
-    "and that on `device`.\n"
+    "each check: the rule, and for a check that fails what came instead and how to mend it. Each check runs in a "
+    "process of its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type that "
+    "--over names, and that on `device`.\n"
     "\n"
     "Exit status 1 if a check failed.",
     plugin_run};

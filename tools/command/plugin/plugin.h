@@ -7,7 +7,8 @@
 
 /* The command line. NULL: not given. */
 struct plugin_words {
-  const char *over, *options, *only, *timeout, *role;
+  const char *over, *options, *only, *role;
+  long timeout_s;
   bool json;
 };
 

@@ -176,9 +176,9 @@ void kit_start(const char *scheduler)
 {
   char *resources = kit_resources(), *graph;
   if (asprintf(&graph,
-               "{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\", "
-               "\"host_memory\": \"256MiB\", \"scheduler\": \"%s\", \"seed\": 7, "
-               "\"pageable_memory_access\": true}, \"resources\": %s, \"devices\": {\"default\": \"tested\"}}",
+               "{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\", \"host_memory\": \"256MiB\", "
+               "\"scheduler\": \"%s\", \"seed\": 7, \"pageable_memory_access\": true}, \"resources\": %s, \"devices\": "
+               "{\"default\": \"tested\"}}",
                scheduler, resources) < 0)
     kit_fail("out of memory");
   free(resources);

@@ -10,7 +10,7 @@
 static const struct kit_check *const test_tables[] = {kit_checks_file, kit_checks_memory, kit_checks_stack,
                                                       kit_checks_failures};
 
-enum { TEST_TABLES = sizeof test_tables / sizeof *test_tables, TEST_TIMEOUT_S = 60, TEST_MOST_TIMEOUT_S = 3600 };
+enum { TEST_TABLES = sizeof test_tables / sizeof *test_tables };
 
 /* How a run goes. */
 struct test {
@@ -147,7 +147,6 @@ static bool test_read_options(const char *text, json_t **options_out)
 int plugin_test(const struct arguments *arguments, const struct plugin_words *words)
 {
   char path[PATH_MAX];
-  long timeout_s = TEST_TIMEOUT_S;
   struct test test = {.only = words->only, .kit.over = words->over ? words->over : "device"};
   const char *file = arguments_operand(arguments, 1);
   if (!file) {
@@ -155,9 +154,7 @@ int plugin_test(const struct arguments *arguments, const struct plugin_words *wo
     return CMD_USAGE;
   }
   if (!test_choose_check(test.only)) return CMD_USAGE;
-  if (words->timeout && !arguments_number(arguments, "timeout", words->timeout, 1, TEST_MOST_TIMEOUT_S, &timeout_s))
-    return CMD_USAGE;
-  test.kit.timeout_s = (unsigned)timeout_s;
+  test.kit.timeout_s = (unsigned)words->timeout_s;
   if (!test_read_options(words->options, &test.kit.options)) return CMD_USAGE;
   if (!test_choose_file(file, &test.kit, path)) return CMD_BAD;
   if (words->json) test.rows = json_array();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fit_print.c: `hipmm replay --fit`: asks for the least budget, and prints it. Called by replay.c. */
 #include "../lines.h"
-#include "fit.h"
+#include "../play/fit.h"
 #include "replay.h"
 
 #include "../../../core/base/units.h"
@@ -9,7 +9,7 @@
 
 static json_t *fit_json(const struct fit *fit, uint64_t card_bytes)
 {
-  double overhead = fit->peak_requested_bytes ? (double)fit->held_bytes / (double)fit->peak_requested_bytes : 0;
+  double overhead = lines_overhead(fit->held_bytes, fit->peak_requested_bytes);
   json_t *pools = json_array();
   for (size_t i = 0; i < fit->graph.n_pools; i++)
     json_array_append_new(pools, json_pack("{s:s, s:I}", "name", fit->graph.pools[i].node->name, "maximum_size",

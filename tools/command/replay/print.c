@@ -20,8 +20,7 @@ static json_t *replay_json_failure(const struct replay_result *result)
 
 static json_t *replay_json(const struct trace *trace, const struct replay_result *result)
 {
-  double overhead =
-      result->peak_requested_bytes ? (double)result->peak_reserved_bytes / (double)result->peak_requested_bytes : 0;
+  double overhead = lines_overhead(result->peak_reserved_bytes, result->peak_requested_bytes);
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "events",
                    (json_int_t)trace->rows, "allocations", (json_int_t)trace->allocations, "frees",
                    (json_int_t)trace->frees, "failures", (json_int_t)result->failures, "unmatched_frees",

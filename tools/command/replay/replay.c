@@ -4,7 +4,7 @@
 #include "replay.h"
 
 #include "../inputs.h"
-#include "../streams.h"
+#include "../play/streams.h"
 #include "../trace/logs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -92,39 +92,31 @@ static int replay_play(const struct replay *replay)
 static int replay_run(int argc, char **argv)
 {
   struct replay replay = {.passes = 1};
-  const char *config = NULL, *device = "0", *repeat = "1", *card = NULL;
+  const char *config = NULL;
   bool fit = false;
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
-      {.name = "device", .value_name = "N", .doc = "the device whose stack is used; 0 by default", .value = &device},
-      {.name = "repeat",
-       .value_name = "N",
-       .doc = "play it N times on the same stack; the later passes find it warm",
-       .value = &repeat},
-      {.name = "fit",
-       .doc =
-           "find the least memory that the program needs with this stack: the smallest maximum_size of its pools with "
-           "which the whole log runs",
+      {"device", "N", "the device whose stack is used; 0 by default", .number = &replay.device,
+       .most = REPLAY_MOST_DEVICES},
+      {"repeat", "N", "play it N times on the same stack; the later passes find it warm", .number = &replay.passes,
+       .least = 1, .most = REPLAY_MOST_PASSES},
+      {"fit", NULL,
+       "find the least memory that the program needs with this stack: the smallest maximum_size of its pools with "
+       "which the whole log runs",
        .flag = &fit},
-      {.name = "card",
-       .value_name = "SIZE",
-       .doc =
-           "with --fit: the memory of the card that it should fit on, such as 16GiB; by default the smallest card that "
-           "there is",
-       .value = &card},
-      {.name = "json", .doc = "print one JSON object", .flag = &replay.json},
+      {"card", "SIZE",
+       "with --fit: the memory of the card that it should fit on, such as 16GiB; by default the smallest card that "
+       "there is",
+       .bytes = &replay.card_bytes, .least = 1, .most = INT64_MAX},
+      {"json", NULL, "print one JSON object", .flag = &replay.json},
   };
   struct arguments arguments = {&replay_command, rows, sizeof rows / sizeof *rows, 1, 1, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (!arguments_number(&arguments, "device", device, 0, REPLAY_MOST_DEVICES, &replay.device)) return CMD_USAGE;
-  if (!arguments_number(&arguments, "repeat", repeat, 1, REPLAY_MOST_PASSES, &replay.passes)) return CMD_USAGE;
-  if (card && !fit) {
+  if (replay.card_bytes && !fit) {
     say("replay: --card is the card of --fit, which is not given");
     return CMD_USAGE;
   }
-  if (card && !arguments_size(&arguments, "card", card, 1, INT64_MAX, &replay.card_bytes)) return CMD_USAGE;
-
   replay.trace_file = arguments_operand(&arguments, 0);
   source_choose(&replay.source, config);
   const struct inputs inputs = {"replay", arguments.operands, 1};

@@ -4,7 +4,7 @@
 #define HIPMM_TOOLS_COMMAND_REPLAY_REPLAY_H
 
 #include "../cmd.h"
-#include "../trace/player.h"
+#include "../play/player.h"
 
 struct replay {
   const char *trace_file;

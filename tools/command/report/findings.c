@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* findings.c: see findings.h. */
-#include "findings.h"
+/* findings.c: see report.h. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../array.h"
 #include "../cmd.h"
-#include "moment.h"
+#include "../trace/moment.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,16 +181,15 @@ static bool findings_tell_rises(struct findings *findings)
            moment_group(findings->blocks, (struct moment){.event = findings->peak}, MOMENT_BY_SIZE, &most);
     double more = usual.blocks ? (double)most.blocks / (double)usual.blocks : 1;
     if (good)
-      output_add_sentence(
-          findings->sentences,
-          "Memory rises and falls %zu times, and half of the rises stay below %s. The peak is %.1f times as high, with "
-          "%llu block%s where the middle one has %llu: %s.",
-          tops.n, UNITS_BYTES(middle->live), times, (unsigned long long)most.blocks, text_plural(most.blocks),
-          (unsigned long long)usual.blocks,
-          more < 1.05                      ? "larger blocks, not more"
-          : more < 1 + (times - 1) / 4     ? "mostly larger blocks"
-          : more < 1 + (times - 1) / 4 * 3 ? "more blocks, and larger"
-                                           : "more blocks");
+      output_add_sentence(findings->sentences,
+                          "Memory rises and falls %zu times, and half of the rises stay below %s. The peak is %.1f "
+                          "times as high, with %llu block%s where the middle one has %llu: %s.",
+                          tops.n, UNITS_BYTES(middle->live), times, (unsigned long long)most.blocks,
+                          text_plural(most.blocks), (unsigned long long)usual.blocks,
+                          more < 1.05                      ? "larger blocks, not more"
+                          : more < 1 + (times - 1) / 4     ? "mostly larger blocks"
+                          : more < 1 + (times - 1) / 4 * 3 ? "more blocks, and larger"
+                                                           : "more blocks");
   }
   free(usual.items);
   free(most.items);
@@ -233,11 +232,10 @@ static void findings_tell_end(struct findings *findings)
                         (unsigned long long)blocks->impossible, text_plural(blocks->impossible),
                         blocks->impossible == 1 ? "counts as" : "count as");
   if (blocks->overlaid)
-    output_add_sentence(
-        findings->sentences,
-        "Allocations at the address of a block that the log has not freed: %llu; such a block counts as "
-        "freed then. The log lacks frees, or the logs together are of several processes.",
-        (unsigned long long)blocks->overlaid);
+    output_add_sentence(findings->sentences,
+                        "Allocations at the address of a block that the log has not freed: %llu; such a block counts "
+                        "as freed then. The log lacks frees, or the logs together are of several processes.",
+                        (unsigned long long)blocks->overlaid);
   if (blocks->unmatched_frees)
     output_add_sentence(findings->sentences,
                         "Frees of blocks that the log does not allocate: %llu; it begins in the middle of the program.",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* html.c: a report of a log as one HTML file: in the page (page.h) stand the summary as JSON, and the blocks as columns of numbers in
+/* html.c: a report of a log as one HTML file: in the page (report.h) stand the summary as JSON, and the blocks as columns of numbers in
  * base64. The script in the page draws from the columns, so that it can zoom to each block. */
 #include "../cmd.h"
-#include "page.h"
 #include "report.h"
 
 #include <endian.h>

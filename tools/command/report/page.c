@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* page.c: see page.h. */
-#include "page.h"
+/* page.c: see report.h. */
 #include "../embedded.h"
+#include "report.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pages.c: see pages.h. */
-#include "pages.h"
+/* pages.c: see report.h. */
 #include "../../../core/base/key_map.h"
+#include "report.h"
 
 #include <stdlib.h>
 

@@ -1,16 +1,80 @@
 /* SPDX-License-Identifier: MIT */
-/* report.h: the forms of a report. Each prints a summary (summary.h). */
+/* report.h: what the files of `hipmm report` share. */
 #ifndef HIPMM_TOOLS_COMMAND_REPORT_REPORT_H
 #define HIPMM_TOOLS_COMMAND_REPORT_REPORT_H
 
-#include "blocks.h"
+#include "../trace/blocks.h"
 #include <jansson.h>
 #include <stdio.h>
+
+/* ---- summary.c -------------------------------------------------------------------------------------------------- */
+
+/* What a log tells about the memory of its program, as one JSON object, which the page, the text and --json show. */
+
+/* Sizes are in bytes, times in nanoseconds since the first event (null: the log has none), events by number from 0. NULL:
+ * out of memory. */
+json_t *summary_make(const struct blocks *blocks, const char *title);
+
+/* ---- pages.c ---------------------------------------------------------------------------------------------------- */
+
+/* How a log's live blocks are spread over pages of 2 MiB, the granularity of GPU memory: a page that holds any live
+ * block cannot be used by the device for anything else, whatever the allocator. Called by summary.c. */
+
+enum { PAGES_SHIFT = 21 };
+
+struct pages_result {
+  uint64_t peak_bytes;                    /* of the pages with live blocks */
+  uint64_t worst_bytes, worst_live_bytes; /* when the difference of these two was greatest */
+  uint32_t worst_event;
+};
+
+/* Counts the bytes of pages after each event; `notify` may be NULL. False: out of memory. */
+bool pages_count(const struct blocks *blocks, void (*notify)(void *closure, uint32_t event, uint64_t bytes),
+                 void *closure, struct pages_result *out);
+
+/* ---- findings.c ------------------------------------------------------------------------------------------------- */
+
+/* Sentences with the main findings of a log: where the peak is, and why. Called by summary.c. */
+
+/* An array of sentences. `live` has the live bytes after each event, of which there is at least one. */
+json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak,
+                      const struct pages_result *pages);
+
+/* ---- page.c ----------------------------------------------------------------------------------------------------- */
+
+/* Pages for browsers, which need no other file. Called by html.c and state_print.c. */
+
+/* Writes the embedded page `part` with the title; `put` writes what is in the place of the line "@data@". False: a
+ * function failed, with errno. */
+bool page_write(FILE *file, const char *part, const char *title, bool (*put)(FILE *file, const void *closure),
+                const void *closure);
+
+/* Writes text so that none of it is HTML. */
+void page_put_text(FILE *file, const char *text);
+
+/* ---- text.c, html.c: the summary of a log ----------------------------------------------------------------------- */
 
 /* A page for terminals, on standard output. */
 void report_text(const json_t *summary);
 
 /* A page for browsers that needs nothing else. False: a write failed, with errno. */
 bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks);
+
+/* ---- state.c ---------------------------------------------------------------------------------------------------- */
+
+/* A report of what hipmm itself wrote of a process's memory: snapshots, and the reports of `hipmm run --json`. They
+ * are sums of one moment or of a whole run, so that the report is sentences and tables. Called by report.c. */
+
+/* Makes an object of an array of snapshots and reports (trace_rows_state()), whose values are not trusted:
+ *
+ *   {"title": …, "findings": [sentence…], "missing": [sentence…],
+ *    "tables": [{"heading": …, "columns": [{"name": …, "unit": "bytes" or null}…], "rows": [[value…]…]}…]}
+ *
+ * "missing" tells what such files do not have. NULL: out of memory. */
+json_t *state_summary(const json_t *states, const char *title);
+
+/* A page for terminals, on standard output; and one for browsers. False: a write failed, with errno. */
+void state_text(const json_t *summary);
+bool state_html(FILE *file, const json_t *summary);
 
 #endif

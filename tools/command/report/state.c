@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c: see state.h. */
-#include "state.h"
+/* state.c: see report.h. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../lines.h"
 #include "../table.h"
+#include "report.h"
 
 struct state {
   json_t *findings, *tables;
@@ -202,13 +202,11 @@ json_t *state_summary(const json_t *states, const char *title)
     has_report |= !is_snapshot;
   }
   if (has_snapshot)
-    output_add_sentence(missing,
-                        "A snapshot is of one moment: it does not tell how the memory changed, what the peak was "
-                        "made of, how long blocks live, and which threads and calls allocated them.");
+    output_add_sentence(missing, "A snapshot is of one moment: it does not tell how the memory changed, what the peak "
+                                 "was made of, how long blocks live, and which threads and calls allocated them.");
   if (has_report)
-    output_add_sentence(missing,
-                        "The report of a process has sums: it does not tell how the memory changed, what the peak "
-                        "was made of, and where and for how long blocks lived.");
+    output_add_sentence(missing, "The report of a process has sums: it does not tell how the memory changed, what the "
+                                 "peak was made of, and where and for how long blocks lived.");
   output_add_sentence(missing, "A log tells that: put the resource `recording` on top of the stack.");
   return json_pack("{s:o, s:o, s:o, s:o}", "title", output_json_string(title), "findings", state.findings, "missing",
                    missing, "tables", state.tables);

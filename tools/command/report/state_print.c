@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* state_print.c: the summary of state.h as text and as a page. A table that is wider than the terminal becomes a
+/* state_print.c: the summary of state.c as text and as a page. A table that is wider than the terminal becomes a
  * list, with a line for each value. */
 #include "../lines.h"
 #include "../table.h"
-#include "page.h"
-#include "state.h"
+#include "report.h"
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* summary.c: see summary.h. */
-#include "summary.h"
-#include "findings.h"
-#include "moment.h"
-#include "pages.h"
+/* summary.c: see report.h. */
+#include "../trace/moment.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,16 +20,8 @@ static bool summary_curve_make(const struct blocks *blocks, struct summary_curve
 {
   *curve = (struct summary_curve){.live = calloc(blocks->n_events + 1, sizeof *curve->live)};
   if (!curve->live) return false;
-  for (size_t i = 0; i < blocks->n; i++) { /* differences at first */
-    const struct block *block = &blocks->items[i];
-    curve->requested += block->bytes;
-    curve->live[block->from] += block->bytes;
-    if (block->to != BLOCK_IS_LIVE) curve->live[block->to] -= block->bytes;
-  }
-  for (size_t event = 1; event < blocks->n_events; event++) {
-    curve->live[event] += curve->live[event - 1];
-    if (curve->live[event] > curve->live[curve->peak]) curve->peak = (uint32_t)event;
-  }
+  for (size_t i = 0; i < blocks->n; i++) curve->requested += blocks->items[i].bytes;
+  curve->peak = moment_curve(blocks, NULL, 0, curve->live);
   return true;
 }
 

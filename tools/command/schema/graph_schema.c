@@ -206,28 +206,26 @@ static json_t *graph_schema_top_properties(const struct schema_plugins *plugins)
   json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
   json_t *publish = json_pack("{s:s, s:b, s:s}", "type", "boolean", "default", 0, "description",
                               "Whether processes publish their counters, for `hipmm top` and `hipmm export`");
-  json_t *report =
-      graph_schema_text("File to which a report is written as JSON at the last hipmm_finalize(), or when the "
-                        "process exits; %p in its name is the process, %h the host, %r the rank",
-                        "string");
+  json_t *report = graph_schema_text("File to which a report is written as JSON at the last hipmm_finalize(), or when "
+                                     "the process exits; %p in its name is the process, %h the host, %r the rank",
+                                     "string");
   json_t *current_device = json_pack("{s:s, s:s}", "const", "local_rank", "description",
                                      "Initialisation makes the device of the process's rank on its host current for "
                                      "the calling thread; by default the program chooses");
   json_t *address = graph_schema_text("The address of this schema", "string");
-  return json_pack(
-      "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
-      graph_schema_title(address, "Schema", "/usr/share/hipmm/hipmm.schema.json"), "version",
-      graph_schema_title(version, "Version", "1"), "runtime",
-      graph_schema_title(graph_schema_runtime(plugins), "Runtime", "auto"), "plugin_path",
-      graph_schema_title(graph_schema_plugin_path(), "Folders of plugins", "plugins"), "publish",
-      graph_schema_title(publish, "Publish counters", "true"), "report",
-      graph_schema_title(report, "Report", "report.%r.json"), "current_device",
-      graph_schema_title(current_device, "Current device", "local_rank"), "resources",
-      graph_schema_title(graph_schema_resources(), "Resources",
-                         "{\"memory\": {\"type\": \"device\"}, \"pool\": {\"type\": \"pool\", \"upstream\": "
-                         "\"memory\", \"maximum_size\": \"90%\"}}"),
-      "devices", graph_schema_title(graph_schema_devices(), "Devices", "{\"default\": \"pool\"}"), "stack",
-      graph_schema_title(graph_schema_stack(), "Stack", GRAPH_SCHEMA_STACK));
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+                   graph_schema_title(address, "Schema", "/usr/share/hipmm/hipmm.schema.json"), "version",
+                   graph_schema_title(version, "Version", "1"), "runtime",
+                   graph_schema_title(graph_schema_runtime(plugins), "Runtime", "auto"), "plugin_path",
+                   graph_schema_title(graph_schema_plugin_path(), "Folders of plugins", "plugins"), "publish",
+                   graph_schema_title(publish, "Publish counters", "true"), "report",
+                   graph_schema_title(report, "Report", "report.%r.json"), "current_device",
+                   graph_schema_title(current_device, "Current device", "local_rank"), "resources",
+                   graph_schema_title(graph_schema_resources(), "Resources",
+                                      "{\"memory\": {\"type\": \"device\"}, \"pool\": {\"type\": \"pool\", "
+                                      "\"upstream\": \"memory\", \"maximum_size\": \"90%\"}}"),
+                   "devices", graph_schema_title(graph_schema_devices(), "Devices", "{\"default\": \"pool\"}"), "stack",
+                   graph_schema_title(graph_schema_stack(), "Stack", GRAPH_SCHEMA_STACK));
 }
 
 json_t *graph_schema(const struct plugin_path *path)

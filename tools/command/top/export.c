@@ -4,7 +4,7 @@
 #include "../../../core/base/output_file.h"
 #include "../../../core/base/text.h"
 #include "../cmd.h"
-#include "processes.h"
+#include "top.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -254,31 +254,24 @@ static int export_serve(long port)
 static int export_run(int argc, char **argv)
 {
   bool is_prometheus = false;
-  const char *output = NULL, *listen_port = NULL;
-  long port = 0;
+  const char *output = NULL;
+  long port = -1;
   int status;
   const struct argument rows[] = {
-      {.name = "prometheus",
-       .doc = "as OpenMetrics text, for Prometheus; so by default, and there is no other form yet",
+      {"prometheus", NULL, "as OpenMetrics text, for Prometheus; so by default, and there is no other form yet",
        .flag = &is_prometheus},
-      {.name = "output",
-       .letter = 'o',
-       .value_name = "FILE",
-       .doc = "write it into FILE, at once, as a node exporter's textfile collector reads it",
+      {"output", "FILE", "write it into FILE, at once, as a node exporter's textfile collector reads it", .letter = 'o',
        .value = &output},
-      {.name = "listen",
-       .value_name = "PORT",
-       .doc = "serve it at http://127.0.0.1:PORT/metrics; 0: on any free port, which is printed",
-       .value = &listen_port},
+      {"listen", "PORT", "serve it at http://127.0.0.1:PORT/metrics; 0: on any free port, which is printed",
+       .number = &port, .most = EXPORT_MOST_PORT},
   };
   struct arguments arguments = {&export_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (listen_port && !arguments_number(&arguments, "listen", listen_port, 0, EXPORT_MOST_PORT, &port)) return CMD_USAGE;
-  if (output && listen_port) {
+  if (output && port >= 0) {
     say("export: --output and --listen are two ways; choose one");
     return CMD_USAGE;
   }
-  if (listen_port) return export_serve(port);
+  if (port >= 0) return export_serve(port);
   if (output) return export_write(output);
   return output_finish(export_put(stdout) ? CMD_GOOD : CMD_BAD);
 }
@@ -286,9 +279,7 @@ static int export_run(int argc, char **argv)
 const struct command export_command = {
     "export", "give the memory of running programs to a monitor", "",
     "Prints the counters that processes publish (see `hipmm top`) as OpenMetrics text, once; with --output into a "
-    "file; "
-    "with --listen to everyone on this machine who asks, until it is killed. A series has the numbers of its process "
-    "and user, "
-    "and of the namespace of a process in another container. etc/grafana.json is a dashboard for "
+    "file; with --listen to everyone on this machine who asks, until it is killed. A series has the numbers of its "
+    "process and user, and of the namespace of a process in another container. etc/grafana.json is a dashboard for "
     "Grafana.",
     export_run};

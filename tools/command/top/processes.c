@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* processes.c: see processes.h. The files are written by other programs: nothing in them is trusted. */
-#include "processes.h"
+/* processes.c: see top.h. The files are written by other programs: nothing in them is trusted. */
 #include "../../../core/base/text.h"
 #include "../../../core/inspect/publish.h"
 #include "../array.h"
 #include "../cmd.h"
+#include "top.h"
 
 #include <dirent.h>
 #include <errno.h>

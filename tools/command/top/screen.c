@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* screen.c: see screen.h. */
-#include "screen.h"
+/* screen.c: see top.h. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../array.h"
 #include "../cmd.h"
+#include "top.h"
 
 #include <stdlib.h>
 #include <string.h>

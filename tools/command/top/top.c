@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* top.c: `hipmm top`: shows the memory of all processes that publish it, again and again. */
+#include "top.h"
 #include "../cmd.h"
-#include "screen.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -134,18 +134,17 @@ static bool top_interval(const struct arguments *arguments, const char *text, do
 static int top_run(int argc, char **argv)
 {
   struct top top = {.interval = 1};
-  const char *only = NULL, *interval = "1";
+  const char *interval = "1";
   bool once = false, as_json = false;
   int status;
   const struct argument rows[] = {
-      {.name = "once", .doc = "print the table once; so where standard output is no terminal", .flag = &once},
-      {.name = "json", .doc = "print one JSON object", .flag = &as_json},
-      {.name = "interval", .value_name = "TIME", .doc = "seconds between two looks; 1 by default", .value = &interval},
-      {.name = "process", .value_name = "NUMBER", .doc = "show this process alone", .value = &only},
+      {"once", NULL, "print the table once; so where standard output is no terminal", .flag = &once},
+      {"json", NULL, "print one JSON object", .flag = &as_json},
+      {"interval", "TIME", "seconds between two looks; 1 by default", .value = &interval},
+      {"process", "NUMBER", "show this process alone", .number = &top.only, .least = 1, .most = TOP_MOST_PROCESS},
   };
   struct arguments arguments = {&top_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (only && !arguments_number(&arguments, "process", only, 1, TOP_MOST_PROCESS, &top.only)) return CMD_USAGE;
   if (!top_interval(&arguments, interval, &top.interval)) return CMD_USAGE;
   status = once || as_json || !terminal_is_output() ? top_once(&top, as_json) : top_show(&top);
   processes_clear(&top.processes);

@@ -71,11 +71,10 @@ static int nsys_select(struct nsys_reader *reader)
            "CUDA_GPU_MEMORY_USAGE_EVENTS event %s ORDER BY start, event.rowid",
            has_stream ? "event.streamId" : "0", has_thread ? "call.thread" : "0", has_process ? "event.globalPid" : "0",
            has_device ? "event.deviceId" : "0",
-           has_thread
-               ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread "
-                 "FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call "
-                 "ON call.correlationId = event.correlationId AND call.process = event.globalPid >> 24"
-               : "");
+           has_thread ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS "
+                        "thread FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call ON "
+                        "call.correlationId = event.correlationId AND call.process = event.globalPid >> 24"
+                      : "");
   return sqlite3_prepare_v2(reader->database, question, -1, &reader->rows, NULL);
 }
 
@@ -91,8 +90,8 @@ static bool nsys_refuse(struct nsys_reader *reader, char *message, size_t messag
                reader,
                "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'CUDA_GPU_MEMORY_USAGE_EVENTS'", 0))
     snprintf(message, message_bytes,
-             "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: no export of Nsight Systems, or one without memory; "
-             "profile with nsys profile --cuda-memory-usage=true");
+             "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: no export of Nsight Systems, or one without memory; profile "
+             "with nsys profile --cuda-memory-usage=true");
   else if (nsys_select(reader) != SQLITE_OK)
     snprintf(message, message_bytes, "is an export of another release of Nsight Systems: %s",
              sqlite3_errmsg(reader->database));
@@ -189,10 +188,9 @@ const struct trace_format trace_format_nsys = {
 static void *nsys_open(struct trace_lines *lines, char *message, size_t message_bytes)
 {
   (void)lines;
-  snprintf(
-      message, message_bytes,
-      "is a SQLite file, which this build of hipmm cannot read, such as that of a wheel; build hipmm from its sources, "
-      "with libsqlite3-dev installed");
+  snprintf(message, message_bytes,
+           "is a SQLite file, which this build of hipmm cannot read, such as that of a wheel; build hipmm from its "
+           "sources, with libsqlite3-dev installed");
   return NULL;
 }
 

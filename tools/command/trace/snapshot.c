@@ -294,8 +294,7 @@ static const char *snapshot_refusal(const struct tree_value *root)
            "torch.cuda.memory._dump_snapshot()";
   if (!tree_get(root, "device_traces", TREE_LIST) && !tree_get(root, "segments", TREE_LIST))
     return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot(), nor one "
-           "of "
-           "hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
+           "of hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
            "(\"replay\")";
   return NULL;
 }
@@ -363,8 +362,8 @@ static void snapshot_remark(const void *reader, char *text, size_t text_bytes)
   char parts[3][160] = {"", "", ""};
   if (!snapshot->n_devices)
     snprintf(parts[0], sizeof parts[0],
-             "has no events, so that only its live blocks were read; "
-             "torch.cuda.memory._record_memory_history() records events");
+             "has no events, so that only its live blocks were read; torch.cuda.memory._record_memory_history() "
+             "records events");
   else if (snapshot->n_before)
     snprintf(parts[0], sizeof parts[0], "%zu block%s allocated before its events begin", snapshot->n_before,
              snapshot->n_before == 1 ? " was" : "s were");

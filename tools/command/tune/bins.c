@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* bins.c: see bins.h. A bin serves all requests that are larger than the bin before it, and each takes a whole block. So the
+/* bins.c: see tune.h. A bin serves all requests that are larger than the bin before it, and each takes a whole block. So the
  * sizes are cut into runs, each with its largest as the bin, such that the sum of what is wasted over all requests is least:
  * the best cut of the first j sizes into k runs is the best of i < j into k - 1, and a run from i on. */
-#include "bins.h"
+#include "tune.h"
 
 #include <hipmm/plugin.h>
 #include <stdlib.h>

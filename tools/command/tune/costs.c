@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* costs.c: see costs.h. The one table of costs; `hipmm tune --costs` replaces rows of it. */
-#include "costs.h"
+/* costs.c: see tune.h. The one table of costs; `hipmm tune --costs` replaces rows of it. */
 #include "../../../core/base/text.h"
 #include "../cmd.h"
+#include "tune.h"
 
 #include <math.h>
 #include <string.h>
@@ -93,11 +93,11 @@ json_t *costs_json(const struct costs *costs)
   return object;
 }
 
-double costs_sum(const struct costs *costs, const struct bench_calls *calls)
+double costs_sum(const struct costs *costs, const struct call_counts *calls)
 {
   const char *function;
   double ns = 0;
-  for (size_t i = 0; (function = bench_calls_name(i)); i++) {
+  for (size_t i = 0; (function = call_counts_name(i)); i++) {
     size_t row = calls->counts[i] ? costs_find(function) : 0;
     ns += (double)calls->counts[i] * costs->rows[row < COSTS_ROWS ? row : COSTS_ROWS - 1].ns;
   }

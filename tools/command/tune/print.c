@@ -3,7 +3,7 @@
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../lines.h"
-#include "../replay/fit.h"
+#include "../play/fit.h"
 #include "tune.h"
 
 #include <math.h>
@@ -35,11 +35,6 @@ static json_t *tune_words(const struct space *space, struct choice choice)
   return json_string(text);
 }
 
-static double tune_overhead(const struct tune *tune, const struct point *point)
-{
-  return tune->space.peak_bytes ? (double)point->held_bytes / (double)tune->space.peak_bytes : 0;
-}
-
 static int tune_compare(const void *one, const void *other)
 {
   const struct point *const *a = one, *const *b = other;
@@ -61,8 +56,9 @@ static const struct point **tune_front(const struct tune *tune, size_t *n_out)
 static json_t *tune_point_json(const struct tune *tune, const struct point *point)
 {
   return json_pack("{s:o, s:I, s:f, s:f, s:o, s:I, s:o}", "name", tune_words(&tune->space, point->choice), "held_bytes",
-                   (json_int_t)point->held_bytes, "overhead", tune_overhead(tune, point), "driver_ns", point->driver_ns,
-                   "host_ns", point->host_ns > 0 ? json_real(point->host_ns) : json_null(), "driver_calls",
+                   (json_int_t)point->held_bytes, "overhead", lines_overhead(point->held_bytes, tune->space.peak_bytes),
+                   "driver_ns", point->driver_ns, "host_ns",
+                   point->host_ns > 0 ? json_real(point->host_ns) : json_null(), "driver_calls",
                    (json_int_t)point->calls, "graph", space_graph(&tune->space, point->choice));
 }
 

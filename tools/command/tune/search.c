@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* search.c: see search.h. A local search for the front of memory and time: the neighbours of all points on the front are
+/* search.c: see tune.h. A local search for the front of memory and time: the neighbours of all points on the front are
  * tried, until none of them joins the front.
  *
  * A neighbour differs in one value. Of an initial size these are the next two up and down; of a maximum the next one, and
  * the next that is below what is held. Without a maximum, the next two above what is held are neighbours too: a pool has less
  * slack near its maximum. The initial size and the maximum also go together, as for a pool that never grows. */
-#include "search.h"
 #include "../array.h"
-#include "../replay/play.h"
+#include "../play/play.h"
+#include "tune.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static bool search_play(struct search *search, const struct trace *trace, const 
   snprintf(point->reason, sizeof point->reason, "%.*s", (int)sizeof point->reason - 1, result.reason);
   if (!result.is_good) return false;
   if (result.held_bytes > point->held_bytes) point->held_bytes = result.held_bytes;
-  point->calls += bench_calls_total(&result.calls);
+  point->calls += call_counts_total(&result.calls);
   point->driver_ns += costs_sum(search->costs, &result.calls);
   *host_ns += result.ns * (double)events;
   return true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* space.c: see space.h. */
-#include "space.h"
-#include "bins.h"
+/* space.c: see tune.h. */
+#include "tune.h"
 
 #include <inttypes.h>
 #include <stdio.h>

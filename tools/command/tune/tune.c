@@ -12,9 +12,9 @@
 enum { TUNE_MOST_SECONDS = 86400, TUNE_MOST_PASSES = 1000 };
 
 struct tune_options {
-  const char *goal, *output, *seconds, *repeat, *costs, *device;
+  const char *goal, *output, *costs;
   bool is_quick, is_exhaustive, lists_costs, as_json;
-  long seconds_number, passes;
+  long seconds, passes;
 };
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static bool tune_search(struct tune *tune, const struct tune_options *options)
                             .passes = options->passes};
   bool good = space_make(&tune->space, tune->traces, tune->n_traces, options->is_quick);
   if (tune->device_bytes) space_limit(&tune->space, tune->device_bytes);
-  search_open(search, options->seconds_number);
+  search_open(search, options->seconds);
   good = good && (options->is_exhaustive ? search_run_all(search) : search_run(search));
   bool runs = good && search->points->is_good; /* the default stack */
   good = good && (!runs || (tune_choose(tune) && tune_explain(tune)));
@@ -153,12 +153,6 @@ static bool tune_check_output(const struct arguments *arguments, const struct tu
 static int tune_with(struct tune *tune, const struct arguments *arguments, struct tune_options *options)
 {
   if (!tune_read_goal(options->goal, &tune->goal)) return CMD_USAGE;
-  if (!arguments_number(arguments, "seconds", options->seconds, 1, TUNE_MOST_SECONDS, &options->seconds_number))
-    return CMD_USAGE;
-  if (!arguments_number(arguments, "repeat", options->repeat, 1, TUNE_MOST_PASSES, &options->passes)) return CMD_USAGE;
-  if (options->device &&
-      !arguments_size(arguments, "device-memory", options->device, 1, INT64_MAX, &tune->device_bytes))
-    return CMD_USAGE;
   if (!tune_check_output(arguments, options)) return CMD_USAGE;
   if (!costs_read(&tune->costs, options->costs)) return CMD_BAD;
   if (options->lists_costs) return output_json(costs_json(&tune->costs), CMD_GOOD);
@@ -170,44 +164,29 @@ static int tune_with(struct tune *tune, const struct arguments *arguments, struc
 static int tune_run(int argc, char **argv)
 {
   struct tune tune = {.goal = GOAL_BOTH};
-  struct tune_options options = {.goal = "both", .seconds = "60", .repeat = "1"};
+  struct tune_options options = {.goal = "both", .seconds = 60, .passes = 1};
   int status;
   const struct argument rows[] = {
-      {.name = "goal",
-       .value_name = "GOAL",
-       .doc =
-           "what counts: memory, the least; speed, the least time; both, the least time with at most 2 % more memory "
-           "than the default stack, which is the default",
-       .value = &options.goal,
-       .choices = tune_goals},
-      {.name = "output",
-       .letter = 'o',
-       .value_name = "FILE",
-       .doc = "write the graph; - is standard output, in place of the table",
+      {"goal", "GOAL",
+       "what counts: memory, the least; speed, the least time; both, the least time with at most 2 % more memory than "
+       "the default stack, which is the default",
+       .value = &options.goal, .choices = tune_goals},
+      {"output", "FILE", "write the graph; - is standard output, in place of the table", .letter = 'o',
        .value = &options.output},
-      {.name = "device-memory",
-       .value_name = "SIZE",
-       .doc = "the memory of the device that a program's stack can have, such as 16GiB: a graph with which a log does "
-              "not run in it is no winner; by default any",
-       .value = &options.device},
-      {.name = "seconds",
-       .value_name = "N",
-       .doc = "search for so long at most; 60 by default",
-       .value = &options.seconds},
-      {.name = "repeat",
-       .value_name = "N",
-       .doc = "play the logs N times on the same stack, as for a program that repeats itself; 1 by default",
-       .value = &options.repeat},
-      {.name = "quick", .doc = "choose among fewer sizes and bins", .flag = &options.is_quick},
-      {.name = "exhaustive", .doc = "try all graphs, not the promising ones alone", .flag = &options.is_exhaustive},
-      {.name = "costs",
-       .value_name = "FILE",
-       .doc = "what calls of the driver cost, in the form of --list-costs; those that the file lacks stay",
+      {"device-memory", "SIZE",
+       "the memory of the device that a program's stack can have, such as 16GiB: a graph with which a log does not run "
+       "in it is no winner; by default any",
+       .bytes = &tune.device_bytes, .least = 1, .most = INT64_MAX},
+      {"seconds", "N", "search for so long at most; 60 by default", .number = &options.seconds, .least = 1,
+       .most = TUNE_MOST_SECONDS},
+      {"repeat", "N", "play the logs N times on the same stack, as for a program that repeats itself; 1 by default",
+       .number = &options.passes, .least = 1, .most = TUNE_MOST_PASSES},
+      {"quick", NULL, "choose among fewer sizes and bins", .flag = &options.is_quick},
+      {"exhaustive", NULL, "try all graphs, not the promising ones alone", .flag = &options.is_exhaustive},
+      {"costs", "FILE", "what calls of the driver cost, in the form of --list-costs; those that the file lacks stay",
        .value = &options.costs},
-      {.name = "list-costs",
-       .doc = "print the nanoseconds that each call costs, and end",
-       .flag = &options.lists_costs},
-      {.name = "json", .doc = "print one JSON object", .flag = &options.as_json},
+      {"list-costs", NULL, "print the nanoseconds that each call costs, and end", .flag = &options.lists_costs},
+      {"json", NULL, "print one JSON object", .flag = &options.as_json},
   };
   struct arguments arguments = {&tune_command, rows, sizeof rows / sizeof *rows, 0, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -218,28 +197,27 @@ static int tune_run(int argc, char **argv)
 
 const struct command tune_command = {
     "tune", "search the graph that serves a program best", "LOG…",
-    "Searches the graph that serves the programs of some allocation logs best, by playing the logs through many "
-    "graphs on the software device: pool with mapped memory or with segments, arena, bins for the sizes that the "
-    "logs have, what is allocated at once, and the maximum. Prints which graphs need least memory for their time, "
-    "the best of them for the goal, and a sentence for each choice. The graph is one for all logs, each of which "
-    "is a process.\n"
+    "Searches the graph that serves the programs of some allocation logs best, by playing the logs through many graphs "
+    "on the software device: pool with mapped memory or with segments, arena, bins for the sizes that the logs have, "
+    "what is allocated at once, and the maximum. Prints which graphs need least memory for their time, the best of "
+    "them for the goal, and a sentence for each choice. The graph is one for all logs, each of which is a process.\n"
     "\n"
     "With --device-memory the logs are played on a device that has no more, where a stack that is short of memory "
-    "gives back what it holds idle: so the winner never needs more, for any goal. What the driver and the "
-    "program's code take is not in the logs: leave it out of SIZE. Without the option, the last line names the "
-    "smallest card on which the winner fits.\n"
+    "gives back what it holds idle: so the winner never needs more, for any goal. What the driver and the program's "
+    "code take is not in the logs: leave it out of SIZE. Without the option, the last line names the smallest card on "
+    "which the winner fits.\n"
     "\n"
     "Memory is what the stack holds at most, in the log where that is most. Time is what the host waits for the "
-    "driver: the calls that the stack made, each with the cost that it was measured to have on an H200 "
-    "(--list-costs; --costs for other machines). Both are the same in every run. The host's own time is measured "
-    "for the default stack and for the best graph alone, which may not lose by it. Streams run as late as they "
-    "may, so that what one stream freed is ready for another only when it is waited for.\n"
+    "driver: the calls that the stack made, each with the cost that it was measured to have on an H200 (--list-costs; "
+    "--costs for other machines). Both are the same in every run. The host's own time is measured for the default "
+    "stack and for the best graph alone, which may not lose by it. Streams run as late as they may, so that what one "
+    "stream freed is ready for another only when it is waited for.\n"
     "\n"
     "The search begins at the default stack, { \"stack\": [\"pool\", \"device\"] }, and tries what differs in one "
-    "choice from the best graphs so far, until none of that is better. `async` is not tried: what the driver's "
-    "pool does is not known to the model. The maximum that a graph is given is enough for these logs; a run that "
-    "needs more would fail.\n"
+    "choice from the best graphs so far, until none of that is better. `async` is not tried: what the driver's pool "
+    "does is not known to the model. The maximum that a graph is given is enough for these logs; a run that needs more "
+    "would fail.\n"
     "\n"
-    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or "
-    "does not run, or the graph cannot be written.",
+    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or does "
+    "not run, or the graph cannot be written.",
     tune_run};

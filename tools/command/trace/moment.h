@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* moment.h: the blocks that are live at one moment of a log, grouped. Called by summary.c and `hipmm plan`. */
-#ifndef HIPMM_TOOLS_COMMAND_REPORT_MOMENT_H
-#define HIPMM_TOOLS_COMMAND_REPORT_MOMENT_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_MOMENT_H
+#define HIPMM_TOOLS_COMMAND_TRACE_MOMENT_H
 
 #include "blocks.h"
 #include <jansson.h>
@@ -25,6 +25,10 @@ struct moment_groups {
   size_t n;
   uint64_t blocks, bytes; /* of all */
 };
+
+/* Fills `curve` with the live bytes after each event: of all blocks, or of those with that key. Returns the event after which
+ * most bytes are live, the first of several. */
+uint32_t moment_curve(const struct blocks *blocks, const enum moment_key *by, uint64_t key, uint64_t *curve);
 
 /* False: out of memory. Free `items`. */
 bool moment_group(const struct blocks *blocks, struct moment moment, enum moment_key by, struct moment_groups *out);

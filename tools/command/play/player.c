@@ -15,7 +15,7 @@ enum { PLAYER_BATCH = 1 << 15, PLAYER_SHORT_BATCH = 1 << 10 };
 static char player_nothing;
 
 /* Lists the allocations that the trace never frees. False: out of memory. */
-static bool trace_player_find_leftovers(struct player *player)
+static bool player_find_leftovers(struct player *player)
 {
   const struct trace *trace = player->trace;
   size_t *owners = calloc(trace->n_slots, sizeof *owners); /* the event that has the slot now, plus 1 */
@@ -37,7 +37,7 @@ bool player_start(struct player *player, const struct trace *trace, struct hipmm
   player->live = calloc(trace->n_slots, sizeof *player->live);
   player->failed = calloc(trace->n_events + 1, sizeof *player->failed);
   player->missing = calloc(trace->n_slots, sizeof *player->missing);
-  if (player->live && player->failed && player->missing && trace_player_find_leftovers(player)) return true;
+  if (player->live && player->failed && player->missing && player_find_leftovers(player)) return true;
   player_end(player);
   return false;
 }
@@ -52,7 +52,7 @@ void player_end(struct player *player)
   *player = (struct player){0};
 }
 
-static void trace_player_count_failure(struct player *player, size_t index)
+static void player_count_failure(struct player *player, size_t index)
 {
   if (!player->failure_reason) {
     player->failure_line = player->trace->lines[index];
@@ -62,15 +62,15 @@ static void trace_player_count_failure(struct player *player, size_t index)
   player->failed[index] = 1;
 }
 
-static void trace_player_allocate(struct player *player, const struct trace_event *event, size_t index)
+static void player_allocate(struct player *player, const struct trace_event *event, size_t index)
 {
   void *ptr = &player_nothing;
   if (hipmm_allocate(player->resource, event->bytes, player->streams[event->stream], &ptr) != HIPMM_OK)
-    trace_player_count_failure(player, index);
+    player_count_failure(player, index);
   player->live[event->slot] = ptr;
 }
 
-static void trace_player_free(struct player *player, const struct trace_event *event, size_t index)
+static void player_free(struct player *player, const struct trace_event *event, size_t index)
 {
   void *ptr = player->live[event->slot];
   if (ptr == &player_nothing) {
@@ -78,36 +78,36 @@ static void trace_player_free(struct player *player, const struct trace_event *e
     return;
   }
   if (hipmm_deallocate(player->resource, ptr, event->bytes, player->streams[event->stream]) != HIPMM_OK)
-    trace_player_count_failure(player, index);
+    player_count_failure(player, index);
 }
 
-static void trace_player_batch(struct player *player, size_t first, size_t end)
+static void player_batch(struct player *player, size_t first, size_t end)
 {
   const struct trace_event *events = player->trace->events;
   for (size_t i = first; i < end; i++) {
     if (events[i].is_free)
-      trace_player_free(player, &events[i], i);
+      player_free(player, &events[i], i);
     else
-      trace_player_allocate(player, &events[i], i);
+      player_allocate(player, &events[i], i);
   }
 }
 
-static void trace_player_clean(struct player *player)
+static void player_clean(struct player *player)
 {
   for (size_t i = 0; i < player->n_leftovers; i++) {
     size_t index = player->leftovers[i];
-    trace_player_free(player, &player->trace->events[index], index);
+    player_free(player, &player->trace->events[index], index);
   }
 }
 
 /* Frees the blocks that are live after so many events. They stay where there is no memory to find them. */
-static void trace_player_stop(struct player *player, size_t n_events)
+static void player_stop(struct player *player, size_t n_events)
 {
   const struct trace_event *events = player->trace->events;
   size_t *owners = calloc(player->trace->n_slots, sizeof *owners); /* the event that has the slot, plus 1 */
   for (size_t i = 0; owners && i < n_events; i++) owners[events[i].slot] = events[i].is_free ? 0 : i + 1;
   for (uint32_t slot = 0; owners && slot < player->trace->n_slots; slot++)
-    if (slot != TRACE_NULL_SLOT && owners[slot]) trace_player_free(player, &events[owners[slot] - 1], owners[slot] - 1);
+    if (slot != TRACE_NULL_SLOT && owners[slot]) player_free(player, &events[owners[slot] - 1], owners[slot] - 1);
   free(owners);
 }
 
@@ -119,16 +119,16 @@ double player_play(struct player *player)
   for (size_t first = 0; first < n; first += batch) {
     size_t end = n - first < batch ? n : first + batch;
     int64_t start_ns = cmd_clock_ns(player->clock);
-    trace_player_batch(player, first, end);
+    player_batch(player, first, end);
     spent_ns += cmd_clock_ns(player->clock) - start_ns;
     if (player->watcher.notify) player->watcher.notify(player->watcher.closure, end, n);
     if (player->stops_at_failure && player->failures) {
-      trace_player_stop(player, end);
+      player_stop(player, end);
       return 0;
     }
   }
   size_t operations = n - player->skipped;
-  trace_player_clean(player);
+  player_clean(player);
   return operations ? (double)spent_ns / (double)operations : 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* player.h: plays a trace through a resource, pass by pass, and measures it. Uses hipmm's public interface only. */
-#ifndef HIPMM_TOOLS_COMMAND_TRACE_PLAYER_H
-#define HIPMM_TOOLS_COMMAND_TRACE_PLAYER_H
+#ifndef HIPMM_TOOLS_COMMAND_PLAY_PLAYER_H
+#define HIPMM_TOOLS_COMMAND_PLAY_PLAYER_H
 
-#include "trace.h"
+#include "../trace/trace.h"
 #include <hipmm/hipmm.h>
 
 #include <time.h>

@@ -3,8 +3,8 @@
  * block that is reused too early. */
 #include "streams.h"
 
-#include "../../core/runtime/hip.h"
-#include "cmd.h"
+#include "../../../core/runtime/hip.h"
+#include "../cmd.h"
 #include <stdlib.h>
 
 /* The largest of the handles that HIP gives a meaning: default, legacy default, per-thread default. */

@@ -4,8 +4,8 @@
 #include "../../../core/base/key_map.h"
 #include "../array.h"
 #include "../cmd.h"
-#include "../trace/live.h"
-#include "../trace/stack_frames.h"
+#include "live.h"
+#include "stack_frames.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -30,8 +30,8 @@ bool fit_graph_open(const struct fit_request *request, struct fit_graph *fit_gra
       fit_graph->pools[fit_graph->n_pools++].node = &graph->nodes[i];
   if (fit_graph->n_pools) return true;
   if (fit_graph->pools)
-    say("%s: %s: the stack of device %d has no resource with a \"maximum_size\", such as a pool: "
-        "{\"stack\": [\"pool\", \"device\"]}",
+    say("%s: %s: the stack of device %d has no resource with a \"maximum_size\", such as a pool: {\"stack\": "
+        "[\"pool\", \"device\"]}",
         request->command, request->source->file ? request->source->file : "no graph file was found", request->device);
   else
     say("%s: out of memory", request->command);

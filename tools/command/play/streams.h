@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* streams.h: the streams on which `hipmm replay` and `hipmm bench` allocate. No other part of the command creates
  * streams. */
-#ifndef HIPMM_TOOLS_COMMAND_STREAMS_H
-#define HIPMM_TOOLS_COMMAND_STREAMS_H
+#ifndef HIPMM_TOOLS_COMMAND_PLAY_STREAMS_H
+#define HIPMM_TOOLS_COMMAND_PLAY_STREAMS_H
 
 #include <hipmm/hipmm.h>
 #include <stdbool.h>

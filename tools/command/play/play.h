@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* play.h: plays a log from its start through a new stack of a graph. Used by the commands that try several graphs. */
-#ifndef HIPMM_TOOLS_COMMAND_REPLAY_PLAY_H
-#define HIPMM_TOOLS_COMMAND_REPLAY_PLAY_H
+#ifndef HIPMM_TOOLS_COMMAND_PLAY_PLAY_H
+#define HIPMM_TOOLS_COMMAND_PLAY_PLAY_H
 
-#include "../bench/calls.h"
-#include "../trace/player.h"
+#include "call_counts.h"
+#include "player.h"
 
 #include <limits.h>
 
@@ -21,7 +21,7 @@ struct play_result {
   char reason[1024]; /* of the failure */
   uint64_t peak_requested_bytes, held_bytes; /* held: by the device's stack at most */
   bool counts_calls;                         /* the runtime does; else `calls` is all zero */
-  struct bench_calls calls;                  /* of the runtime, while the stack was built and the log ran */
+  struct call_counts calls;                  /* of the runtime, while the stack was built and the log ran */
   double ns;                                 /* the mean processor time of an operation */
   char runtime[PATH_MAX];                    /* the name; empty: hipmm was not initialised */
 };

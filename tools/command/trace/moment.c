@@ -6,6 +6,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+uint32_t moment_curve(const struct blocks *blocks, const enum moment_key *by, uint64_t key, uint64_t *curve)
+{
+  uint32_t peak = 0;
+  memset(curve, 0, blocks->n_events * sizeof *curve);
+  for (size_t i = 0; i < blocks->n; i++) { /* differences at first */
+    const struct block *block = &blocks->items[i];
+    if (by && moment_key_of(block, *by) != key) continue;
+    curve[block->from] += block->bytes;
+    if (block->to != BLOCK_IS_LIVE) curve[block->to] -= block->bytes;
+  }
+  for (size_t event = 1; event < blocks->n_events; event++) {
+    curve[event] += curve[event - 1];
+    if (curve[event] > curve[peak]) peak = (uint32_t)event;
+  }
+  return peak;
+}
 
 static int moment_compare_keys(const void *one, const void *other)
 {

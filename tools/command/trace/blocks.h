@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.h: the blocks of an allocation log: each with the events that allocate and free it. Events are numbered from 0 in the
  * order of the log; rows of failures are events too. */
-#ifndef HIPMM_TOOLS_COMMAND_REPORT_BLOCKS_H
-#define HIPMM_TOOLS_COMMAND_REPORT_BLOCKS_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_BLOCKS_H
+#define HIPMM_TOOLS_COMMAND_TRACE_BLOCKS_H
 
-#include "../trace/logs.h"
-#include "../trace/stack_texts.h"
+#include "logs.h"
+#include "stack_texts.h"
 
 /* In place of the event of a free. */
 #define BLOCK_IS_LIVE UINT32_MAX

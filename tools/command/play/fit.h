@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fit.h: the least budget of a log: the smallest maximum_size with which the whole log runs without a failure. Used by `hipmm
  * replay --fit` and `hipmm plan`. */
-#ifndef HIPMM_TOOLS_COMMAND_REPLAY_FIT_H
-#define HIPMM_TOOLS_COMMAND_REPLAY_FIT_H
+#ifndef HIPMM_TOOLS_COMMAND_PLAY_FIT_H
+#define HIPMM_TOOLS_COMMAND_PLAY_FIT_H
 
 #include "../cmd.h"
 #include "../trace/trace.h"

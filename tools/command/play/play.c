@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* play.c: see play.h. */
 #include "play.h"
-#include "../streams.h"
+#include "streams.h"
 
 #include <stdio.h>
 
@@ -16,15 +16,15 @@ static void play_measure(const struct play *play, struct player *player, struct 
 {
   uint64_t live_at_end;
   size_t held_now, held_bytes;
-  struct bench_calls calls;
+  struct call_counts calls;
   double ns = 0;
   player->watcher = play->watcher;
   player->stops_at_failure = true;
   player->clock = CLOCK_THREAD_CPUTIME_ID; /* whatever else the machine does */
-  bench_calls_start(&calls);
+  call_counts_start(&calls);
   for (long pass = 0; pass < play->passes && !player->failures; pass++) ns += player_play(player);
-  bench_calls_stop(&calls);
-  bench_calls_add(&result->calls, &calls);
+  call_counts_stop(&calls);
+  call_counts_add(&result->calls, &calls);
   if (player->failures) {
     play_fail(result, player->failure_line, player->failure_reason);
   } else if (hipmm_device_held_bytes(play->device, &held_now, &held_bytes) != HIPMM_OK) {
@@ -58,10 +58,10 @@ static void play_through(const struct play *play, struct hipmm_resource *resourc
 static void play_build(const struct play *play, struct play_result *result)
 {
   struct hipmm_resource *resource;
-  result->counts_calls = bench_calls_find();
-  bench_calls_start(&result->calls);
+  result->counts_calls = call_counts_find();
+  call_counts_start(&result->calls);
   bool is_built = hipmm_resource_get_for_device(play->device, &resource) == HIPMM_OK;
-  bench_calls_stop(&result->calls);
+  call_counts_stop(&result->calls);
   if (!is_built) {
     play_fail(result, 0, hipmm_last_error_message());
     return;
