@@ -55,12 +55,6 @@ static void refuses_what_cannot_be_set_while_in_use(void **state)
 
 /* ---- Reuse in the order of streams ---- */
 
-static uint64_t calls_that_wait(void)
-{
-  return software()->calls("hipDeviceSynchronize") + software()->calls("hipStreamSynchronize") +
-         software()->calls("hipEventSynchronize");
-}
-
 /* Large memory of another stream; and small blocks of an arena's own that another stream freed. */
 static void uses_what_has_passed_and_waits_for_nothing(void **state)
 {
@@ -97,7 +91,7 @@ static void makes_memory_of_a_retired_stream_anybodys(void **state)
   fixture_drop_stream(first);
   software()->reset_calls();
   fixture_free(fixture_allocate(2 * MIB, NULL), 0, NULL);
-  assert_int_equal(calls_that_wait() + software()->calls("hipStreamWaitEvent"), 0);
+  assert_int_equal(fixture_calls_that_wait() + software()->calls("hipStreamWaitEvent"), 0);
   fixture_free(fixture_allocate(1000, NULL), 0, NULL); /* from the arena that waits for a stream */
   assert_int_equal(fixture_value("arena", "arenas"), 1);
   fixture_free(kept, 1000, NULL);
@@ -242,7 +236,7 @@ static void lets_another_stream_have_each_of_several_free_blocks(void **state)
   }
   software()->reset_calls();
   for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(3 * MIB, second);
-  assert_int_equal(calls_that_wait(), 0);
+  assert_int_equal(fixture_calls_that_wait(), 0);
   for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 3 * MIB, second);
   for (int i = 0; i < BLOCKS; i++) fixture_free(fences[i], 2 * MIB, second);
   fixture_drop_stream(first);

@@ -468,14 +468,6 @@ static const char late_bins[] =
     "  'passes': {'type': 'statistics', 'upstream': 'large'}"
     "}, 'devices': {'default': 'top'}";
 
-static struct hipmm_resource *by_name(const char *name)
-{
-  struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_resource_get_by_name(0, name, &resource));
-  hipmm_resource_release(resource);
-  return resource;
-}
-
 /* The resource is built after the binning, and then is a part of the stack like any other. */
 static void adds_a_bin_that_is_another_resource(void **state)
 {
@@ -488,7 +480,7 @@ static void adds_a_bin_that_is_another_resource(void **state)
   void *small = fixture_allocate(1000, NULL), *old = fixture_allocate(16000, NULL);
   assert_status(hipmm_set("devices/0/bins/extra_bins", late), HIPMM_E_CONFIG);
   assert_message("late is not built yet; get it with hipmm_resource_get_by_name()");
-  by_name("late");
+  fixture_resource("late");
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
   assert_ok(hipmm_set("devices/0/bins/extra_bins", late));
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &after));
@@ -530,7 +522,7 @@ static void finds_blocks_in_the_bin_that_had_them_before(void **state)
                 "'bins': {'type': 'binning', 'upstream': 'rest', 'bins': [{'size': 8192, 'resource': 'big'}]}},"
                 "'devices': {'default': 'bins'}");
   void *old[2] = {fixture_allocate(3000, NULL), fixture_allocate(3000, NULL)};
-  by_name("late");
+  fixture_resource("late");
   assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": 4096, \"resource\": \"late\"}]"));
   void *new = fixture_allocate(3000, NULL);
   assert_int_equal(fixture_value("big", "live_count"), 2);
@@ -557,9 +549,9 @@ static void refuses_bins_of_resources_that_cannot_be(void **state)
   size_t before = 0, after = 0;
   fixture_start(late_bins);
   fixture_free(fixture_allocate(100, NULL), 100, NULL);
-  by_name("late");
-  by_name("above");
-  by_name("passes");
+  fixture_resource("late");
+  fixture_resource("above");
+  fixture_resource("passes");
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
     assert_status(hipmm_set("devices/0/bins/extra_bins", refusals[i].bins), HIPMM_E_CONFIG);

@@ -145,6 +145,7 @@ static void becomes_one_block_again(const struct sub_allocator *row)
     assert_true(fixture_holds(all, (unsigned char)round, row->full_bytes));
     fixture_free(all, row->full_bytes, NULL);
     assert_int_equal(value_of(row, "free_bytes"), row->full_bytes);
+    if (row->can & HAS_FREE) assert_int_equal(value_of(row, "largest_free_bytes"), row->full_bytes);
     assert_int_equal(fixture_held_bytes(), row->full_bytes);
   }
   assert_int_equal(fixture_peak_held_bytes(), row->full_bytes);
