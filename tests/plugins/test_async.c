@@ -353,13 +353,6 @@ static void loses_nothing_whatever_call_fails(void **state)
                              use_each_op) > 10);
 }
 
-static int capture_everything(hipmm_stream_t stream, int *status)
-{
-  (void)stream;
-  *status = 1;
-  return 0;
-}
-
 static int refuse_free(void *ptr, hipmm_stream_t stream)
 {
   (void)ptr, (void)stream;
@@ -382,7 +375,7 @@ static void a_free_that_a_capture_refuses_does_not_end_it(void **state)
   hipmm_stream_t stream = fixture_stream();
   void *ptr = fixture_allocate(1000, stream);
   struct hipmm_hip *hip = fixture_lend_hip();
-  hip->StreamIsCapturing = capture_everything;
+  hip->StreamIsCapturing = fixture_says_captured;
   hip->FreeAsync = refuse_free;
   hip->DeviceSynchronize = count_wait;
   enum hipmm_status status = hipmm_deallocate(NULL, ptr, 1000, stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of binning: the bin of a request, the bin of a free, and errors in the list of bins. */
-#include "../support/stream_program.h"
+#include "../support/fixture.h"
 
 #include <hipmm/inspect.h>
 
@@ -57,16 +57,6 @@ static void says_what_a_bin_holds_when_there_is_no_more(void **state)
       "; binning: cannot allocate 2 MiB: 0 bytes are held in 0 blocks of 3 MiB, all in use, and the upstream "
       "has no room for one more");
   fixture_free(first, MIB, NULL);
-}
-
-static void passes_zero_bytes(void **state)
-{
-  (void)state;
-  fixture_start(own_bins);
-  assert_null(fixture_allocate(0, NULL));
-  fixture_free(NULL, 0, NULL);
-  fixture_free(NULL, MIB, NULL);
-  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 static void sends_large_alignments_past_the_bins(void **state)
@@ -478,14 +468,6 @@ static const char late_bins[] =
     "  'passes': {'type': 'statistics', 'upstream': 'large'}"
     "}, 'devices': {'default': 'top'}";
 
-static struct hipmm_resource *by_name(const char *name)
-{
-  struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_resource_get_by_name(0, name, &resource));
-  hipmm_resource_release(resource);
-  return resource;
-}
-
 /* The resource is built after the binning, and then is a part of the stack like any other. */
 static void adds_a_bin_that_is_another_resource(void **state)
 {
@@ -498,7 +480,7 @@ static void adds_a_bin_that_is_another_resource(void **state)
   void *small = fixture_allocate(1000, NULL), *old = fixture_allocate(16000, NULL);
   assert_status(hipmm_set("devices/0/bins/extra_bins", late), HIPMM_E_CONFIG);
   assert_message("late is not built yet; get it with hipmm_resource_get_by_name()");
-  by_name("late");
+  fixture_resource("late");
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
   assert_ok(hipmm_set("devices/0/bins/extra_bins", late));
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &after));
@@ -540,7 +522,7 @@ static void finds_blocks_in_the_bin_that_had_them_before(void **state)
                 "'bins': {'type': 'binning', 'upstream': 'rest', 'bins': [{'size': 8192, 'resource': 'big'}]}},"
                 "'devices': {'default': 'bins'}");
   void *old[2] = {fixture_allocate(3000, NULL), fixture_allocate(3000, NULL)};
-  by_name("late");
+  fixture_resource("late");
   assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": 4096, \"resource\": \"late\"}]"));
   void *new = fixture_allocate(3000, NULL);
   assert_int_equal(fixture_value("big", "live_count"), 2);
@@ -567,9 +549,9 @@ static void refuses_bins_of_resources_that_cannot_be(void **state)
   size_t before = 0, after = 0;
   fixture_start(late_bins);
   fixture_free(fixture_allocate(100, NULL), 100, NULL);
-  by_name("late");
-  by_name("above");
-  by_name("passes");
+  fixture_resource("late");
+  fixture_resource("above");
+  fixture_resource("passes");
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
     assert_status(hipmm_set("devices/0/bins/extra_bins", refusals[i].bins), HIPMM_E_CONFIG);
@@ -694,12 +676,6 @@ static void takes_blocks_at_once_if_asked_to(void **state)
   assert_int_equal(fixture_held_bytes(), 5 * (64 + 128 + 256) * 1024);
   assert_ok(hipmm_set("devices/0/binning/extra_bins", "[{\"size\": 1024}]"));
   assert_int_equal(fixture_held_bytes(), 5 * (1 + 64 + 128 + 256) * 1024);
-  assert_ok(hipmm_finalize());
-  assert_status(fixture_try("",
-                            "'stack': [{'type': 'binning', 'bins': [{'size': '64MiB'}], 'blocks_to_preallocate': 5}, "
-                            "'device']"),
-                HIPMM_E_OUT_OF_MEMORY);
-  assert_message("/stack/0/blocks_to_preallocate");
 }
 
 /* The bin of 64 MiB cannot have its blocks: nothing changes. */
@@ -739,66 +715,6 @@ static void shows_what_its_own_bins_hold(void **state)
   fixture_free(none, MIB, NULL);
 }
 
-/* ---- Giving back, and everything at once ---- */
-
-static void gives_idle_chunks_back_when_trimmed(void **state)
-{
-  (void)state;
-  fixture_start(own_bins);
-  void *ptr = fixture_allocate(1000, NULL);
-  fixture_free(fixture_allocate(60000, NULL), 60000, NULL);
-  size_t before = fixture_held_bytes();
-  assert_ok(hipmm_resource_trim(fixture_resource("binning"), 0));
-  assert_true(fixture_held_bytes() < before);
-  fixture_free(ptr, 1000, NULL);
-  assert_ok(hipmm_resource_trim(fixture_resource("binning"), 0));
-  assert_int_equal(fixture_held_bytes(), 0);
-}
-
-static void runs_random_programs(void **state)
-{
-  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
-  static const char *const upstreams[] = {"'device'", "'pool', 'device'"};
-  char graph[300];
-  (void)state;
-  for (uint64_t seed = 1; seed <= 4; seed++) {
-    const struct stream_program program = {.seed = seed,
-                                           .steps = 1500,
-                                           .n_streams = 3,
-                                           .most_live = 100,
-                                           .most_bytes = 100000,
-                                           .destroys_streams = true,
-                                           .ends_with_no_live = seed % 2};
-    snprintf(graph, sizeof graph,
-             "'stack': [{'type': 'binning', 'blocks_per_chunk': 5,"
-             "'bins': [{'size': 1024}, {'size': '16KiB'}, {'size': '64KiB'}]}, %s]",
-             upstreams[seed / 2 % 2]);
-    fixture_start_with(schedulers[seed % 2], graph);
-    stream_program_run(&program);
-    assert_ok(hipmm_finalize());
-    assert_int_equal(live_on_all_devices(), 0);
-  }
-}
-
-static void use_each_op(void)
-{
-  static const size_t sizes[] = {100, 60000, MIB};
-  struct hipmm_resource *resource = NULL;
-  if (hipmm_resource_get_for_device(0, &resource)) return;
-  for (size_t i = 0; i < 3; i++) {
-    void *ptr;
-    if (!hipmm_allocate(resource, sizes[i], NULL, &ptr)) hipmm_deallocate(resource, ptr, sizes[i], NULL);
-  }
-  hipmm_resource_trim(resource, 0);
-  hipmm_resource_release(resource);
-}
-
-static void loses_nothing_whatever_call_fails(void **state)
-{
-  (void)state;
-  assert_true(fixture_fail_each_call("", own_bins, use_each_op) > 10);
-}
-
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -806,7 +722,6 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(sends_requests_to_the_smallest_bin_that_fits),
       TEST(says_what_a_bin_holds_when_there_is_no_more),
-      TEST(passes_zero_bytes),
       TEST(sends_large_alignments_past_the_bins),
       TEST(frees_aligned_blocks_where_they_are),
       TEST(frees_without_a_size),
@@ -833,9 +748,6 @@ int main(void)
       TEST(takes_blocks_at_once_if_asked_to),
       TEST(changes_nothing_when_a_bin_cannot_be_had),
       TEST(shows_what_its_own_bins_hold),
-      TEST(gives_idle_chunks_back_when_trimmed),
-      TEST(runs_random_programs),
-      TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

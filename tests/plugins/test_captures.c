@@ -243,18 +243,6 @@ static void no_retired_stream_is_asked_about(void **state)
   fixture_start("'stack': ['device']"); /* for the teardown */
 }
 
-static struct graph_functions capturer;
-static hipmm_stream_t captured_late; /* when an event is recorded on it; NULL: no more */
-
-/* As another thread could at any moment. */
-static int capture_and_record(hipmm_hip_event_t event, hipmm_stream_t stream)
-{
-  bool begins = captured_late && stream == captured_late;
-  if (begins) captured_late = NULL;
-  if (begins && capturer.begin(stream, GRAPH_MODE_GLOBAL)) return HIPMM_HIP_ERROR_INVALID_VALUE;
-  return fixture_usual_hip()->EventRecord(event, stream);
-}
-
 /* A stream that waits for an event of a capture takes part in it: its work would not run. */
 static void draws_no_other_stream_in(void **state)
 {
@@ -271,24 +259,20 @@ static void draws_no_other_stream_in(void **state)
   needs_software();
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
     char text[200];
-    void *graph = NULL, *ptr = NULL;
+    void *ptr = NULL;
     hipmm_stream_t stream, second_stream;
     int status = -1;
     snprintf(text, sizeof text, "'stack': [%s, 'device']", stacks[i]);
     fixture_start_with("'scheduler': 'stepped', 'seed': 7", text);
-    assert_true(graph_functions_find(&capturer));
     assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
     assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &second_stream));
-    fixture_lend_hip()->EventRecord = capture_and_record;
-    captured_late = stream;
+    capture_at_record(stream);
     fixture_free(fixture_allocate(3 * MIB, stream), 3 * MIB, stream);
     enum hipmm_status outcome = hipmm_allocate(NULL, 3 * MIB, second_stream, &ptr);
     fixture_take_hip_back();
-    assert_null(captured_late);
     assert_int_equal(hip->StreamIsCapturing(second_stream, &status), 0);
     assert_int_equal(status, 0);
-    assert_int_equal(capturer.end(stream, &graph), 0);
-    assert_int_equal(capturer.destroy_graph(graph), 0);
+    capture_end_at_record(stream);
     if (outcome) assert_ok(hipmm_allocate(NULL, 3 * MIB, second_stream, &ptr));
     fixture_free(ptr, 3 * MIB, second_stream);
     assert_ok(hipmm_stream_destroy(stream));
@@ -296,12 +280,6 @@ static void draws_no_other_stream_in(void **state)
     assert_ok(hipmm_finalize());
   }
   fixture_start("'stack': ['device']"); /* for the teardown */
-}
-
-static int teardown(void **state)
-{
-  capture_forget();
-  return fixture_teardown(state);
 }
 
 #define POOL(growth, record) \
@@ -341,18 +319,18 @@ static const struct row rows[] = {
 int main(void)
 {
   enum { COUNT = sizeof rows / sizeof *rows };
-  struct CMUnitTest tests[COUNT + 5] = {[COUNT] = {"device: a free to the driver is refused",
-                                                   is_not_ended_by_a_free_to_the_driver, fixture_setup, teardown, NULL},
-                                        [COUNT + 1] = {"calls while another device is current",
-                                                       is_not_ended_from_another_device, fixture_setup,
-                                                       fixture_teardown, NULL},
-                                        [COUNT + 2] = {"a capture that begins meanwhile", draws_no_other_stream_in,
-                                                       fixture_setup, fixture_teardown, NULL},
-                                        [COUNT + 3] = {"waits for the device", is_not_ended_by_a_wait_for_the_device,
-                                                       fixture_setup, fixture_teardown, NULL},
-                                        [COUNT + 4] = {"waits after a stream's end", no_retired_stream_is_asked_about,
-                                                       fixture_setup, fixture_teardown, NULL}};
+  struct CMUnitTest tests[COUNT + 5] = {
+      [COUNT] = {"device: a free to the driver is refused", is_not_ended_by_a_free_to_the_driver, fixture_setup,
+                 capture_teardown, NULL},
+      [COUNT + 1] = {"calls while another device is current", is_not_ended_from_another_device, fixture_setup,
+                     fixture_teardown, NULL},
+      [COUNT + 2] = {"a capture that begins meanwhile", draws_no_other_stream_in, fixture_setup, fixture_teardown,
+                     NULL},
+      [COUNT + 3] = {"waits for the device", is_not_ended_by_a_wait_for_the_device, fixture_setup, fixture_teardown,
+                     NULL},
+      [COUNT + 4] = {"waits after a stream's end", no_retired_stream_is_asked_about, fixture_setup, fixture_teardown,
+                     NULL}};
   for (int i = 0; i < COUNT; i++)
-    tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, teardown, (void *)(uintptr_t)&rows[i]};
+    tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, capture_teardown, (void *)(uintptr_t)&rows[i]};
   return cmocka_run_group_tests_name("captures", tests, NULL, NULL);
 }

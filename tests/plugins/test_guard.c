@@ -473,46 +473,24 @@ static void accuses_no_graph_that_was_not_launched(void **state)
   fixture_drop_stream(stream);
 }
 
-static struct graph_functions capturer;
-static hipmm_stream_t captured_late; /* when the zones of a block on it are marked as filled; NULL: no more */
-
-/* As another thread could at any moment. */
-static int capture_and_record(hipmm_hip_event_t event, hipmm_stream_t stream)
-{
-  bool begins = captured_late && stream == captured_late;
-  if (begins) captured_late = NULL;
-  if (begins && capturer.begin(stream, GRAPH_MODE_GLOBAL)) return HIPMM_HIP_ERROR_INVALID_VALUE;
-  return fixture_usual_hip()->EventRecord(event, stream);
-}
-
 /* Nobody can wait for an event of a capture. */
 static void frees_a_block_that_a_capture_met(void **state)
 {
-  void *graph = NULL, *ptr = NULL;
+  void *ptr = NULL;
   (void)state;
   needs_software();
   fixture_start_with("'scheduler': 'stepped', 'seed': 4", "'stack': ['guard', 'pool', 'device']");
-  assert_true(graph_functions_find(&capturer));
   hipmm_stream_t stream = fixture_stream();
-  fixture_lend_hip()->EventRecord = capture_and_record;
-  captured_late = stream;
+  capture_at_record(stream);
   enum hipmm_status status = hipmm_allocate(NULL, 1000, stream, &ptr);
   fixture_take_hip_back();
   assert_ok(status);
-  assert_null(captured_late);
-  assert_int_equal(capturer.end(stream, &graph), 0);
-  assert_int_equal(capturer.destroy_graph(graph), 0);
+  capture_end_at_record(stream);
   fixture_free(ptr, 1000, stream);
   assert_finds(0, 0, 0);
   assert_int_equal(fixture_value("guard", "quarantine_count"), 1);
   assert_int_equal(faults_on_all_devices(), 0);
   fixture_drop_stream(stream);
-}
-
-static int forget_and_tear_down(void **state)
-{
-  capture_forget();
-  return fixture_teardown(state);
 }
 
 enum { THREADS = 4, ROUNDS = 100 };
@@ -833,7 +811,7 @@ static const struct CMUnitTest others[] = {
     TEST(finds_writes_that_come_late),
     TEST(finds_writes_of_another_stream_after_the_free),
     TEST(waits_for_no_other_stream),
-    cmocka_unit_test_setup_teardown(leaves_captures_alone, fixture_setup, forget_and_tear_down),
+    cmocka_unit_test_setup_teardown(leaves_captures_alone, fixture_setup, capture_teardown),
     cmocka_unit_test_setup_teardown(waits_beside_a_capture, fixture_setup, fixture_teardown),
     cmocka_unit_test_setup_teardown(accuses_no_graph_that_was_not_launched, fixture_setup, fixture_teardown),
     cmocka_unit_test_setup_teardown(frees_a_block_that_a_capture_met, fixture_setup, fixture_teardown),

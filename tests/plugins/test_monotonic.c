@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of monotonic: memory is allocated from front to back, from the front again when the last block is freed, and in
- * the order of the streams that used it. */
+ * the order of the streams that used it. test_sub_allocators.c and test_stream_reuse.c have what it shares with the other
+ * sub-allocators. */
 #include "../../plugins/monotonic/monotonic.h"
-#include "../support/stream_program.h"
-
-#include <stdio.h>
+#include "../support/fixture.h"
 
 static const char plain[] = "'stack': ['monotonic', 'device']";
 
@@ -110,19 +109,6 @@ static void refuses_what_is_too_much(void **state)
   assert_int_equal(fixture_value("monotonic", "chunks"), 1);
 }
 
-static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
-{
-  void *none = NULL;
-  (void)state;
-  fixture_start("'stack': ['monotonic', {'type': 'limiting', 'limit': '4MiB'}, 'device']");
-  void *ptr = fixture_allocate(3 * MIB, NULL);
-  assert_status(hipmm_allocate(NULL, 3 * MIB, NULL, &none), HIPMM_E_LIMIT);
-  assert_message("monotonic: cannot allocate 3 MiB: 3 MiB are held, 3 MiB of it in use since the last rewind, "
-                 "and the upstream does not have");
-  assert_status(hipmm_allocate_aligned(NULL, 3 * MIB, 8 * MIB, NULL, &none), HIPMM_E_LIMIT);
-  fixture_free(ptr, 3 * MIB, NULL);
-}
-
 static void says_what_is_wrong_with_its_options(void **state)
 {
   static const struct fixture_refusal refusals[] = {
@@ -133,43 +119,9 @@ static void says_what_is_wrong_with_its_options(void **state)
   };
   (void)state;
   fixture_refuses("monotonic", refusals, sizeof refusals / sizeof *refusals);
-  assert_status(fixture_try("", "'stack': [{'type': 'monotonic', 'initial_size': '1GiB'}, 'device']"),
-                HIPMM_E_OUT_OF_MEMORY);
-  assert_message("/stack/0/initial_size");
-}
-
-static void refuses_frees_that_are_wrong(void **state)
-{
-  char foreign;
-  (void)state;
-  fixture_start(plain);
-  char *ptr = fixture_allocate(700, NULL), *other = fixture_allocate(700, NULL);
-  assert_status(hipmm_deallocate(NULL, &foreign, 700, NULL), HIPMM_E_POINTER);
-  assert_status(hipmm_deallocate(NULL, ptr + 1, 700, NULL), HIPMM_E_POINTER);
-  assert_status(hipmm_deallocate(NULL, ptr + 256, 0, NULL), HIPMM_E_POINTER);
-  assert_status(hipmm_deallocate(NULL, other + 1024, 0, NULL), HIPMM_E_POINTER);
-  assert_status(hipmm_deallocate(NULL, ptr, 701, NULL), HIPMM_E_SIZE);
-  assert_message("was allocated with 700 bytes and cannot be freed with 701");
-  fixture_free(ptr, 0, NULL);
-  assert_status(hipmm_deallocate(NULL, ptr, 700, NULL), HIPMM_E_POINTER);
-  fixture_free(other, 700, NULL);
-  assert_status(hipmm_deallocate(NULL, other, 700, NULL), HIPMM_E_POINTER); /* after everything was rewound */
-  assert_int_equal(fixture_value("monotonic", "live_count"), 0);
-  assert_int_equal(fixture_value("monotonic", "rewinds"), 1);
 }
 
 /* ---- Streams ---- */
-
-static void reuses_on_the_same_stream_without_a_call(void **state)
-{
-  (void)state;
-  fixture_start(plain);
-  hipmm_stream_t stream = fixture_stream();
-  assert_ok(hipmm_stream_retain(0, stream));
-  assert_reuses_without_a_call(100, stream);
-  assert_int_equal(fixture_value("monotonic", "rewinds"), 101);
-  fixture_drop_stream(stream);
-}
 
 /* Frees on two streams with work pending, then allocates the memory on a third: it waits for both once. */
 static void waits_for_every_stream_that_used_the_memory_once(void **state)
@@ -205,12 +157,6 @@ static void waits_for_every_stream_that_used_the_memory_once(void **state)
   software()->reset_calls();
   fixture_free(fixture_allocate(1, NULL), 1, NULL);
   assert_int_equal(software()->calls("hipStreamWaitEvent") + software()->calls("hipDeviceSynchronize"), 0);
-}
-
-static void never_uses_a_stream_that_may_be_gone(void **state)
-{
-  (void)state;
-  assert_outlives_a_stream(plain, MIB);
 }
 
 /* ---- Giving back, and looking ---- */
@@ -322,37 +268,6 @@ static void see(void *closure, const struct hipmm_extent *extent)
   seen->n[extent->state % 5]++;
 }
 
-static void shows_all_that_it_holds(void **state)
-{
-  enum { BLOCKS = 30 };
-  static const size_t sizes[] = {100, 700000, 3000, 3 * MIB, 65536};
-  void *blocks[BLOCKS];
-  size_t live_bytes = 0;
-  (void)state;
-  fixture_start(plain);
-  const struct hipmm_resource *monotonic = fixture_resource("monotonic");
-  for (int i = 0; i < BLOCKS; i++)
-    assert_ok(hipmm_allocate_aligned(NULL, sizes[i % 5], i % 4 ? 256 : 4096, NULL, &blocks[i]));
-  for (int i = 0; i < BLOCKS; i++) {
-    if (i % 3)
-      fixture_free(blocks[i], 0, NULL);
-    else
-      live_bytes += sizes[i % 5];
-  }
-  struct seen seen = {0};
-  assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
-  assert_int_equal(seen.bytes, fixture_held_bytes());
-  assert_int_equal(seen.live_bytes, live_bytes);
-  assert_int_equal(seen.n[HIPMM_EXTENT_LIVE], 10);
-  assert_int_equal(seen.n[HIPMM_EXTENT_PENDING], 20);
-  for (int i = 0; i < BLOCKS; i += 3) fixture_free(blocks[i], 0, NULL);
-  seen = (struct seen){0};
-  assert_ok(monotonic->ops->visit(monotonic->self, see, &seen));
-  assert_int_equal(seen.bytes, fixture_held_bytes());
-  assert_int_equal(seen.n[HIPMM_EXTENT_FREE], fixture_value("monotonic", "chunks"));
-  assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
-}
-
 /* One block in a thousand stays live until much later, so that memory is never rewound. */
 static void needs_no_host_memory_for_what_was_freed(void **state)
 {
@@ -385,24 +300,6 @@ static void needs_no_host_memory_for_what_was_freed(void **state)
   }
   assert_int_equal(fixture_value("monotonic", "rewinds"), 1);
   assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
-}
-
-static void gives_records_back_when_trimmed(void **state)
-{
-  enum { BLOCKS = 100000, BYTES = 700 };
-  static void *blocks[BLOCKS];
-  (void)state;
-  fixture_start(plain);
-  int64_t empty_bytes = fixture_value("monotonic", "metadata_bytes");
-  for (int time = 0; time < 2; time++) {
-    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
-    int64_t full_bytes = fixture_value("monotonic", "metadata_bytes") - empty_bytes;
-    assert_in_range(full_bytes, 24 * BLOCKS, 50 * BLOCKS);
-    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
-    assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, full_bytes, full_bytes + 65536);
-    assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), time ? 0 : 256 * MIB)); /* the first keeps all */
-    assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, 0, 65536);
-  }
 }
 
 /* Each stream in turn waits for the stream before it, which waited for all others. */
@@ -454,99 +351,6 @@ static void waits_for_no_work_that_is_over(void **state)
   }
 }
 
-static void costs_the_same_however_many_streams_there_are(void **state)
-{
-  (void)state;
-  assert_cost_is_independent_of_streams(plain, 1000);
-}
-
-/* ---- Everything at once ---- */
-
-/* So few blocks are live that often none is. */
-static void runs_random_programs(void **state)
-{
-  static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
-  static const char *const records[] = {"auto", "lazy", "on_free"};
-  static const char *const upstreams[] = {"'device'", "'pool', 'device'", "'async'"};
-  char graph[300];
-  (void)state;
-  for (uint64_t seed = 1; seed <= 9; seed++) {
-    const struct stream_program program = {.seed = seed,
-                                           .steps = 2000,
-                                           .n_streams = 4,
-                                           .most_live = 3,
-                                           .most_bytes = seed % 2 ? 100000 : 3 * MIB,
-                                           .destroys_streams = seed % 3 != 1,
-                                           .ends_with_no_live = seed % 2};
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'monotonic', 'record': '%s', 'chunk_size': '64KiB'}, %s]",
-             records[seed % 3], upstreams[seed / 3 % 3]);
-    fixture_start_with(schedulers[seed % 2], graph);
-    stream_program_run(&program);
-    assert_in_range(fixture_value("monotonic", "rewinds"), 50, 10000);
-    assert_ok(hipmm_finalize());
-    assert_int_equal(live_on_all_devices(), 0);
-  }
-}
-
-enum { THREADS = 8, ROUNDS = 500 };
-
-/* Marks its blocks: no other thread may have them meanwhile. */
-static void mark_and_look(int *failures)
-{
-  enum { HELD = 3 };
-  unsigned char *blocks[HELD];
-  for (unsigned round = 0; round < ROUNDS; round++) {
-    for (unsigned i = 0; i < HELD; i++) {
-      void *ptr = NULL;
-      *failures += hipmm_allocate(NULL, 1000 + i, NULL, &ptr) != HIPMM_OK;
-      blocks[i] = ptr;
-      *failures += fixture_hip()->MemsetAsync(ptr, (int)round, 1000, NULL) != 0;
-    }
-    *failures += fixture_hip()->StreamSynchronize(NULL) != 0;
-    for (unsigned i = 0; i < HELD; i++) {
-      *failures += blocks[i][0] != (round & 255) || blocks[i][999] != (round & 255);
-      *failures += hipmm_deallocate(NULL, blocks[i], round % 2 ? 1000 + i : 0, NULL) != HIPMM_OK;
-    }
-  }
-}
-
-static void serves_threads_while_it_is_trimmed(void **state)
-{
-  (void)state;
-  fixture_start("'stack': [{'type': 'monotonic', 'chunk_size': '16KiB', 'growth_factor': 1.5}, 'device']");
-  fixture_start_threads(THREADS, mark_and_look);
-  for (int i = 0; i < 20; i++) assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), 0));
-  fixture_join_threads();
-  assert_int_equal(fixture_value("monotonic", "live_count"), 0);
-}
-
-static void use_each_op(void)
-{
-  struct hipmm_resource *resource = NULL;
-  hipmm_stream_t stream = NULL;
-  void *ptrs[4] = {NULL};
-  if (hipmm_resource_get_for_device(0, &resource)) return;
-  fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
-  for (size_t round = 0; round < 2; round++) {
-    for (size_t i = 0; i < 4; i++)
-      if (hipmm_allocate(resource, (i + 1) * 600000, i % 2 ? stream : NULL, &ptrs[i])) ptrs[i] = NULL;
-    for (size_t i = 0; i < 4; i++) hipmm_deallocate(resource, ptrs[i], 0, i % 2 ? NULL : stream);
-  }
-  hipmm_resource_trim(resource, MIB);
-  hipmm_stream_retire(0, stream);
-  if (stream) fixture_hip()->StreamDestroy(stream);
-  hipmm_resource_perform(resource, "release");
-  hipmm_resource_release(resource);
-}
-
-static void loses_nothing_whatever_call_fails(void **state)
-{
-  (void)state;
-  unsigned failed = fixture_fail_each_call(
-      "", "'stack': [{'type': 'monotonic', 'record': 'on_free', 'initial_size': '1MiB'}, 'device']", use_each_op);
-  assert_true(failed > 10);
-}
-
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -557,26 +361,16 @@ int main(void)
       TEST(takes_larger_and_larger_chunks),
       TEST(takes_chunks_of_one_size_if_they_do_not_grow),
       TEST(refuses_what_is_too_much),
-      TEST(says_what_it_holds_when_the_upstream_has_no_more),
       TEST(says_what_is_wrong_with_its_options),
-      TEST(refuses_frees_that_are_wrong),
-      TEST(reuses_on_the_same_stream_without_a_call),
       TEST(waits_for_every_stream_that_used_the_memory_once),
-      TEST(never_uses_a_stream_that_may_be_gone),
       TEST(is_released_as_a_whole),
       TEST(gives_untouched_chunks_back_when_trimmed),
       TEST(waits_for_nothing_in_vain),
       TEST(goes_on_where_no_record_or_stream_is_left),
       TEST(knows_the_blocks_that_it_divides),
-      TEST(shows_all_that_it_holds),
-      TEST(gives_records_back_when_trimmed),
       TEST(needs_no_host_memory_for_what_was_freed),
       TEST(waits_for_one_stream_however_many_there_are),
       TEST(waits_for_no_work_that_is_over),
-      TEST(runs_random_programs),
-      TEST(serves_threads_while_it_is_trimmed),
-      TEST(costs_the_same_however_many_streams_there_are),
-      TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "../support/random.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define BYTES ((size_t)1 << 16)
 
@@ -186,55 +187,48 @@ static void streams_come_and_go(void)
   assert_int_equal(faults_on_all_devices(), 0);
 }
 
-static void run(const char *graph, int seed, void (*body)(void))
-{
-  char options[64];
-  snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
-  fixture_start_with(options, graph);
-  body();
-  assert_ok(hipmm_finalize());
-}
-
-static void run_seeds(const char *graph, void (*body)(void))
-{
-  for (int seed = 1; seed <= 5; seed++) run(graph, seed, body);
-  fixture_start(graph); /* for the teardown */
-}
-
 /* Every type that reuses free blocks in stream order. */
-#define POOL         "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"
-#define POOL_ON_FREE "'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']"
-#define SEGMENTS     "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']"
-#define FIXED        "'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']"
-#define BINS         "'stack': [{'type': 'binning', 'bins': [{'size': '64KiB'}]}, 'device']"
-#define ARENA        "'stack': ['arena', 'device']"
-#define MONOTONIC    "'stack': ['monotonic', 'device']"
-#define GUARDED_POOL "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']"
+static const struct stack {
+  const char *name, *graph;
+} stacks[] = {
+    {"pool", "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']"},
+    {"pool, on_free", "'stack': [{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}, 'device']"},
+    {"pool of segments", "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']"},
+    {"fixed_size", "'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']"},
+    {"binning", "'stack': [{'type': 'binning', 'bins': [{'size': '64KiB'}]}, 'device']"},
+    {"arena", "'stack': ['arena', 'device']"},
+    {"monotonic", "'stack': ['monotonic', 'device']"},
+    {"guard over a pool", "'stack': ['guard', {'type': 'pool', 'growth': 'mapped'}, 'device']"},
+};
 
-static void without_a_word(void **state)
-{
-  run_seeds(*state, old_work_never_reaches_new_blocks);
-}
+static const struct body {
+  const char *name;
+  void (*run)(void);
+} bodies[] = {
+    {"work of a lost stream never reaches the blocks of its successor", old_work_never_reaches_new_blocks},
+    {"the promise of a retired stream does not hold for its successors", a_promise_ends_with_its_stream},
+    {"nor if HIP cannot wait for the retired stream", a_promise_ends_though_hip_cannot_wait},
+    {"a retired stream is not taken for a lost one with its handle", a_retired_stream_is_not_taken_for_a_lost_one},
+    {"streams come and go at random", streams_come_and_go},
+};
 
-static void after_a_promise(void **state)
-{
-  run_seeds(*state, a_promise_ends_with_its_stream);
-}
+enum { STACKS = sizeof stacks / sizeof *stacks, BODIES = sizeof bodies / sizeof *bodies, OTHERS = 4 };
 
-static void after_a_promise_without_a_wait(void **state)
-{
-  needs_software();
-  run_seeds(*state, a_promise_ends_though_hip_cannot_wait);
-}
+struct test {
+  const struct stack *stack;
+  const struct body *body;
+};
 
-static void at_random(void **state)
+static void under_seeds(void **state)
 {
-  run_seeds(*state, streams_come_and_go);
-}
-
-static void retired_in_its_place(void **state)
-{
-  run_seeds(*state, a_retired_stream_is_not_taken_for_a_lost_one);
+  const struct test *test = *state;
+  for (int seed = 1; seed <= 5; seed++) {
+    char options[64];
+    snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
+    fixture_start_with(options, test->stack->graph);
+    test->body->run();
+    assert_ok(hipmm_finalize());
+  }
 }
 
 /* Freed memory of streams that are gone is not lost: it comes back before the pool says no. */
@@ -282,45 +276,7 @@ static void memory_of_streams_without_a_wait_comes_back(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-      ROW("pool: work of a lost stream never reaches the blocks of its successor", without_a_word, POOL),
-      ROW("pool, on_free: likewise", without_a_word, POOL_ON_FREE),
-      ROW("pool of segments: likewise", without_a_word, SEGMENTS),
-      ROW("fixed_size: likewise", without_a_word, FIXED),
-      ROW("binning: likewise", without_a_word, BINS),
-      ROW("arena: likewise", without_a_word, ARENA),
-      ROW("monotonic: likewise", without_a_word, MONOTONIC),
-      ROW("guard over a pool: likewise", without_a_word, GUARDED_POOL),
-      ROW("pool: the promise of a retired stream does not hold for its successors", after_a_promise, POOL),
-      ROW("pool, on_free: likewise", after_a_promise, POOL_ON_FREE),
-      ROW("pool of segments: likewise", after_a_promise, SEGMENTS),
-      ROW("fixed_size: likewise", after_a_promise, FIXED),
-      ROW("binning: likewise", after_a_promise, BINS),
-      ROW("arena: likewise", after_a_promise, ARENA),
-      ROW("monotonic: likewise", after_a_promise, MONOTONIC),
-      ROW("guard over a pool: likewise", after_a_promise, GUARDED_POOL),
-      ROW("pool: nor if HIP cannot wait for the retired stream", after_a_promise_without_a_wait, POOL),
-      ROW("pool, on_free: likewise", after_a_promise_without_a_wait, POOL_ON_FREE),
-      ROW("pool of segments: likewise", after_a_promise_without_a_wait, SEGMENTS),
-      ROW("fixed_size: likewise", after_a_promise_without_a_wait, FIXED),
-      ROW("binning: likewise", after_a_promise_without_a_wait, BINS),
-      ROW("arena: likewise", after_a_promise_without_a_wait, ARENA),
-      ROW("monotonic: likewise", after_a_promise_without_a_wait, MONOTONIC),
-      ROW("pool: a retired stream is not taken for a lost one with its handle", retired_in_its_place, POOL),
-      ROW("pool, on_free: likewise", retired_in_its_place, POOL_ON_FREE),
-      ROW("pool of segments: likewise", retired_in_its_place, SEGMENTS),
-      ROW("fixed_size: likewise", retired_in_its_place, FIXED),
-      ROW("binning: likewise", retired_in_its_place, BINS),
-      ROW("arena: likewise", retired_in_its_place, ARENA),
-      ROW("monotonic: likewise", retired_in_its_place, MONOTONIC),
-      ROW("pool: streams come and go at random", at_random, POOL),
-      ROW("pool, on_free: likewise", at_random, POOL_ON_FREE),
-      ROW("pool of segments: likewise", at_random, SEGMENTS),
-      ROW("fixed_size: likewise", at_random, FIXED),
-      ROW("binning: likewise", at_random, BINS),
-      ROW("arena: likewise", at_random, ARENA),
-      ROW("monotonic: likewise", at_random, MONOTONIC),
-      ROW("guard over a pool: likewise", at_random, GUARDED_POOL),
+  static const struct CMUnitTest others[OTHERS] = {
       ROW("memory that lost streams freed comes back before the pool says no", memory_of_lost_streams_comes_back, NULL),
       ROW("likewise of streams for which HIP could not wait", memory_of_streams_without_a_wait_comes_back,
           "'stack': [{'type': 'pool', 'maximum_size': '8MiB'}, 'device']"),
@@ -329,5 +285,16 @@ int main(void)
       ROW("likewise over monotonic", memory_of_streams_without_a_wait_comes_back,
           "'stack': [{'type': 'monotonic', 'maximum_size': '8MiB'}, 'device']"),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  static struct CMUnitTest tests[STACKS * BODIES + OTHERS];
+  static struct test each[STACKS * BODIES];
+  static char names[STACKS * BODIES][120];
+  size_t n = 0;
+  for (const struct body *body = bodies; body < bodies + BODIES; body++)
+    for (const struct stack *stack = stacks; stack < stacks + STACKS; stack++, n++) {
+      each[n] = (struct test){stack, body};
+      snprintf(names[n], sizeof names[n], "%s: %s", stack->name, body->name);
+      tests[n] = (struct CMUnitTest){names[n], under_seeds, fixture_setup, fixture_teardown, &each[n]};
+    }
+  memcpy(tests + n, others, sizeof others);
+  return _cmocka_run_group_tests("streams with recycled handles", tests, n + OTHERS, NULL, NULL);
 }

@@ -67,8 +67,8 @@ static void aligns(void **state)
 static void refuses_what_is_too_large(void **state)
 {
   needs_software();
-  static const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 255, SIZE_MAX - 256,
-                                 SIZE_MAX / 2, SIZE_MAX / 2 + 1, 1ull << 60,     1ull << 40};
+  static const size_t sizes[] = {SIZE_MAX,         SIZE_MAX - 1, SIZE_MAX - 255, SIZE_MAX - 256, SIZE_MAX / 2,
+                                 SIZE_MAX / 2 + 1, 1ull << 60,   1ull << 47,     1ull << 40};
   start(state);
   void *ptr = &ptr, *kept = fixture_allocate(1000, NULL);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

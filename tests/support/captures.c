@@ -82,3 +82,36 @@ void capture_forget(void)
   if (graph) driver.destroy_graph(graph);
   graph = NULL;
 }
+
+int capture_teardown(void **state)
+{
+  capture_forget();
+  return fixture_teardown(state);
+}
+
+/* ---- In the middle of a call ---- */
+
+static hipmm_stream_t late; /* to be captured; NULL: no more */
+
+static int capture_and_record(hipmm_hip_event_t event, hipmm_stream_t stream)
+{
+  bool begins = late && stream == late;
+  if (begins) late = NULL;
+  if (begins && driver.begin(stream, GRAPH_MODE_GLOBAL)) return HIPMM_HIP_ERROR_INVALID_VALUE;
+  return fixture_usual_hip()->EventRecord(event, stream);
+}
+
+void capture_at_record(hipmm_stream_t stream)
+{
+  assert_true(graph_functions_find(&driver));
+  fixture_lend_hip()->EventRecord = capture_and_record;
+  late = stream;
+}
+
+void capture_end_at_record(hipmm_stream_t stream)
+{
+  void *captured = NULL;
+  assert_null(late);
+  assert_int_equal(driver.end(stream, &captured), 0);
+  assert_int_equal(driver.destroy_graph(captured), 0);
+}

@@ -16,7 +16,13 @@ bool capture_end(void);
 /* Has the stream do, after a capture that ended well, what was captured, and waits. What was pretended is done. */
 void capture_replay(hipmm_stream_t stream);
 
-/* Of tests: goes before the fixture's teardown. */
+/* Goes before the fixture's teardown; and does both. */
 void capture_forget(void);
+int capture_teardown(void **state);
+
+/* On the software device's own graphs: a capture begins when an event is next recorded on the stream, as another thread
+ * could begin it at any moment; and ends, with its graph. It must have begun. */
+void capture_at_record(hipmm_stream_t stream);
+void capture_end_at_record(hipmm_stream_t stream);
 
 #endif

@@ -312,6 +312,19 @@ uint64_t fixture_all_calls(void)
   return calls;
 }
 
+uint64_t fixture_calls_that_wait(void)
+{
+  return software()->calls("hipDeviceSynchronize") + software()->calls("hipStreamSynchronize") +
+         software()->calls("hipEventSynchronize");
+}
+
+int fixture_says_captured(hipmm_stream_t stream, int *status)
+{
+  (void)stream;
+  *status = 1;
+  return 0;
+}
+
 /* ---- Failing calls ---- */
 
 void fixture_fail_call(const char *name, uint64_t nth, int code)

@@ -77,6 +77,12 @@ void fixture_free_in_rivalry(void *const *blocks, int n_blocks, size_t bytes);
 /* How many there were since software()->reset_calls(). */
 uint64_t fixture_all_calls(void);
 
+/* Of them those in which the host waits. */
+uint64_t fixture_calls_that_wait(void);
+
+/* In place of hipStreamIsCapturing: every stream is captured. */
+int fixture_says_captured(hipmm_stream_t stream, int *status);
+
 /* Makes the `nth` call of a HIP function from now on fail (plugins/runtimes/software/software.h). */
 void fixture_fail_call(const char *name, uint64_t nth, int code);
 

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_STREAMS = 8, MOST_LIVE = 512 };
 
@@ -174,78 +173,4 @@ void stream_program_run_over_pool(const char *graph, unsigned steps, void (*look
     assert_int_equal(fixture_value("pool", "live_bytes"), 0);
     assert_ok(hipmm_finalize());
   }
-}
-
-/* ---- What every sub-allocator does with streams ---- */
-
-void assert_reuses_without_a_call(size_t bytes, hipmm_stream_t stream)
-{
-  void *first = fixture_allocate(bytes, stream);
-  fixture_free(first, bytes, stream);
-  software()->reset_calls();
-  for (int i = 0; i < 100; i++) {
-    void *again = fixture_allocate(bytes, stream);
-    assert_ptr_equal(again, first);
-    fixture_free(again, bytes, stream);
-  }
-  assert_int_equal(fixture_all_calls(), software()->calls("hipGetDevice"));
-}
-
-void assert_outlives_a_stream(const char *graph, size_t bytes)
-{
-  needs_software();
-  fixture_start(graph);
-  hipmm_stream_t first = fixture_stream();
-  void *ptr = fixture_allocate(bytes, first);
-  fixture_free(ptr, bytes, first);
-  fixture_drop_stream(first);
-  software()->reset_calls();
-  assert_ptr_equal(fixture_allocate(bytes, NULL), ptr);
-  assert_int_equal(software()->calls("hipEventRecord"), 0);
-  assert_int_equal(software()->calls("hipDeviceSynchronize"), 1);
-  fixture_free(ptr, 0, NULL);
-}
-
-static int64_t thread_nanoseconds(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return time.tv_sec * 1000000000ll + time.tv_nsec;
-}
-
-/* CPU time of PAIRS pairs, the least of ROUNDS times. */
-static int64_t time_of_pairs(const char *graph, size_t bytes, int n_streams)
-{
-  enum { ROUNDS = 5, PAIRS = 4000 };
-  hipmm_stream_t *streams = calloc((size_t)n_streams, sizeof *streams);
-  int64_t least = INT64_MAX;
-  assert_non_null(streams);
-  fixture_start_with("'scheduler': 'threads'", graph);
-  for (int i = 0; i < n_streams; i++) {
-    streams[i] = fixture_stream();
-    assert_ok(hipmm_stream_retain(0, streams[i]));
-  }
-  for (int round = 0; round < ROUNDS; round++) {
-    int64_t start = thread_nanoseconds();
-    for (int i = 0; i < PAIRS; i++) {
-      hipmm_stream_t stream = streams[i % n_streams];
-      fixture_free(fixture_allocate(bytes, stream), bytes, stream);
-    }
-    int64_t time = thread_nanoseconds() - start;
-    if (time < least) least = time;
-  }
-  for (int i = 0; i < n_streams; i++) {
-    assert_ok(hipmm_stream_retire(0, streams[i]));
-    fixture_drop_stream(streams[i]);
-  }
-  free(streams);
-  assert_ok(hipmm_finalize());
-  return least;
-}
-
-void assert_cost_is_independent_of_streams(const char *graph, size_t bytes)
-{
-  needs_software();
-  int64_t few = time_of_pairs(graph, bytes, 8), many = time_of_pairs(graph, bytes, 6000);
-  assert_in_range(many, 0, 15 * few); /* a step for each stream makes it 50 times as much and more */
 }

@@ -26,17 +26,4 @@ void stream_program_run(const struct stream_program *program);
  * nothing is live in the pool; `look` is called then, on the stack as it is. */
 void stream_program_run_over_pool(const char *graph, unsigned steps, void (*look)(void));
 
-/* ---- What every sub-allocator does with streams ---- */
-
-/* A block that was freed on the stream comes again there, and HIP is not called, but for the device of a NULL
- * resource. */
-void assert_reuses_without_a_call(size_t bytes, hipmm_stream_t stream);
-
-/* A block that was freed on a stream which is gone, of which nobody said that it lasts, comes again on another when the
- * device has done its work; the stream is not used. */
-void assert_outlives_a_stream(const char *graph, size_t bytes);
-
-/* An allocation and a free, on each stream in turn, cost no more with thousands of streams than with a few. */
-void assert_cost_is_independent_of_streams(const char *graph, size_t bytes);
-
 #endif

@@ -125,13 +125,6 @@ static void refuses_requests_that_say_nothing_known(void **state)
   assert_int_equal(live(), 1); /* adaptors count allocations of 0 bytes, as in RMM */
 }
 
-static int capture_everything(hipmm_stream_t stream, int *status)
-{
-  (void)stream;
-  *status = 1;
-  return 0;
-}
-
 static hipmm_stream_t captured_stream;
 
 static int capture_one(hipmm_stream_t stream, int *status)
@@ -148,7 +141,7 @@ static void fills_no_memory_of_the_host_in_a_capture(void **state)
     void *ptr = NULL;
     fixture_start(graphs[i]);
     hipmm_stream_t stream = fixture_stream();
-    fixture_lend_hip()->StreamIsCapturing = capture_everything;
+    fixture_lend_hip()->StreamIsCapturing = fixture_says_captured;
     enum hipmm_status status = hipmm_allocate_zeroed(NULL, BYTES, stream, &ptr);
     fixture_take_hip_back();
     assert_int_equal(status, strstr(graphs[i], "'host'") ? HIPMM_E_STATE : HIPMM_OK);
@@ -173,7 +166,7 @@ static void moves_nothing_in_a_capture_that_frees_nothing(void **state)
     fill(graphs[i], ptr, 5, BYTES, stream);
     assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
     size_t held = fixture_held_bytes();
-    fixture_lend_hip()->StreamIsCapturing = capture_everything;
+    fixture_lend_hip()->StreamIsCapturing = fixture_says_captured;
     enum hipmm_status status = hipmm_reallocate(NULL, ptr, BYTES, 2 * BYTES, stream, &moved);
     fixture_take_hip_back();
     assert_int_equal(status, is_source ? HIPMM_E_STATE : HIPMM_OK);

@@ -369,62 +369,6 @@ static void stays_small_when_one_thread_frees_what_another_allocates(void **stat
   }
 }
 
-/* ---- Freeing twice ---- */
-
-enum { DOUBLES = 1500 };
-
-struct doubles {
-  pthread_barrier_t turn;
-  void *ptr;
-  size_t bytes;
-  unsigned freed[2], refused[2];
-};
-
-struct double_free {
-  struct doubles *doubles;
-  unsigned number;
-};
-
-static void *free_each(void *closure)
-{
-  const struct double_free *self = closure;
-  struct doubles *doubles = self->doubles;
-  for (unsigned i = 0; i < DOUBLES; i++) {
-    pthread_barrier_wait(&doubles->turn);
-    enum hipmm_status status = hipmm_deallocate(NULL, doubles->ptr, i % 2 ? doubles->bytes : 0, NULL);
-    doubles->freed[self->number] += status == HIPMM_OK;
-    doubles->refused[self->number] += status == HIPMM_E_POINTER;
-    pthread_barrier_wait(&doubles->turn);
-  }
-  return NULL;
-}
-
-static void lets_one_of_two_threads_free_a_block(void **state)
-{
-  static const size_t sizes[] = {SMALL, 100 * KIB};
-  (void)state;
-  for (int i = 0; i < 2; i++) {
-    struct doubles doubles = {.bytes = sizes[i]};
-    struct double_free selves[2] = {{&doubles, 0}, {&doubles, 1}};
-    pthread_t threads[2];
-    start("");
-    pthread_barrier_init(&doubles.turn, NULL, 3);
-    for (int k = 0; k < 2; k++) assert_int_equal(pthread_create(&threads[k], NULL, free_each, &selves[k]), 0);
-    for (unsigned round = 0; round < DOUBLES; round++) {
-      doubles.ptr = fixture_allocate(doubles.bytes, NULL);
-      pthread_barrier_wait(&doubles.turn);
-      pthread_barrier_wait(&doubles.turn);
-      assert_int_equal(doubles.freed[0] + doubles.freed[1], round + 1);
-    }
-    for (int k = 0; k < 2; k++) pthread_join(threads[k], NULL);
-    assert_int_equal(doubles.refused[0] + doubles.refused[1], DOUBLES);
-    assert_int_equal(value("live_count"), 0);
-    assert_int_equal(value("live_bytes"), 0);
-    pthread_barrier_destroy(&doubles.turn);
-    assert_ok(hipmm_finalize());
-  }
-}
-
 /* ---- Pools that go and come ---- */
 
 /* Threads remember their caches of a pool; there may be another at its address by then. */
@@ -536,7 +480,6 @@ int main(void)
       TEST(keeps_a_block_for_each_of_many_streams),
       TEST(serves_a_thread_while_it_ends),
       TEST(stays_small_when_one_thread_frees_what_another_allocates),
-      TEST(lets_one_of_two_threads_free_a_block),
       TEST(forgets_pools_that_are_gone),
       TEST(tells_of_a_threads_end_where_another_pool_is_gone),
       TEST(keeps_pools_of_two_devices_apart),
