@@ -87,7 +87,6 @@ enum hipmm_reclaim_level attempt_reclaim_level(const struct hipmm_services *serv
 
 void attempt_enter_program(const struct hipmm_services *services)
 {
-  caller_enter_program(caller_self(), true);
   this_attempt.n_inner++;
   this_attempt.n_programs++;
   atomic_fetch_add(&instance_of_services(services)->in_program, 1);
@@ -98,7 +97,6 @@ void attempt_leave_program(const struct hipmm_services *services)
   atomic_fetch_sub(&instance_of_services(services)->in_program, 1);
   this_attempt.n_programs--;
   this_attempt.n_inner--;
-  caller_leave_program(caller_self());
 }
 
 bool attempt_is_in_program(void)
