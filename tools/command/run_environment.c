@@ -2,6 +2,7 @@
 /* run_environment.c: the environment that makes the loader preload the object, and that tells the object what to do. File
  * names are made absolute: the program may change its folder before it allocates. */
 #include "../../core/base/output_file.h"
+#include "../../core/plugin/plugin.h"
 #include "inputs.h"
 #include "run.h"
 
