@@ -33,10 +33,10 @@ static int plugin_run(int argc, char **argv)
        .value = &words.over},
       {.name = "options",
        .value_name = "JSON",
-       .doc = "test: the options of the resource, as an object in a graph; those that must be given have a "
-              "value by themselves",
+       .doc =
+           "test: the options of the resource, as an object in a graph; required options get a value if you give none",
        .value = &words.options},
-      {.name = "only", .value_name = "CHECK", .doc = "test: run this check alone", .value = &words.only},
+      {.name = "only", .value_name = "CHECK", .doc = "test: run only this check", .value = &words.only},
       {.name = "timeout",
        .value_name = "TIME",
        .doc = "test: the most seconds that a check may take; 60 by default",
@@ -56,11 +56,9 @@ const struct command plugin_command = {
     "new: writes a folder NAME with a plugin that works: its source, a Makefile, a test and a README.\n"
     "\n"
     "test: runs the conformance kit on a plugin, on the software device, which needs no GPU. It prints one line for "
-    "each "
-    "check: the rule, and for a check that fails what came instead and how to mend it. Each check runs in a process of "
-    "its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type that --over "
-    "names, "
-    "and that on `device`.\n"
+    "each check: the rule, and if the check fails, what happened instead and how to fix it. Each check runs in a "
+    "process of its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type "
+    "that --over names, and that resource depends on `device`.\n"
     "\n"
     "Exit status 1 if a check failed.",
     plugin_run};

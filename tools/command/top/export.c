@@ -259,7 +259,7 @@ static int export_run(int argc, char **argv)
   int status;
   const struct argument rows[] = {
       {.name = "prometheus",
-       .doc = "as OpenMetrics text, for Prometheus; so by default, and there is no other form yet",
+       .doc = "OpenMetrics text, for Prometheus: the default, and the only form so far",
        .flag = &is_prometheus},
       {.name = "output",
        .letter = 'o',
@@ -286,9 +286,7 @@ static int export_run(int argc, char **argv)
 const struct command export_command = {
     "export", "give the memory of running programs to a monitor", "",
     "Prints the counters that processes publish (see `hipmm top`) as OpenMetrics text, once; with --output into a "
-    "file; "
-    "with --listen to everyone on this machine who asks, until it is killed. A series has the numbers of its process "
-    "and user, "
-    "and of the namespace of a process in another container. etc/grafana.json is a dashboard for "
-    "Grafana.",
+    "file; with --listen to everyone on this machine who asks, until it is killed. A series has the numbers of its "
+    "process and user, and of the process's namespace if that is in another container. etc/grafana.json is a "
+    "dashboard for Grafana.",
     export_run};
