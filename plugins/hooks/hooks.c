@@ -119,7 +119,7 @@ const struct hipmm_plugin hooks_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "hooks",
     .version = "1.0",
-    .doc = "Tells the program of allocations, frees, growth and want of memory",
+    .doc = "Reports allocations, frees, growth and shortage of memory to the program",
     .role = HIPMM_ROLE_ADAPTOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
