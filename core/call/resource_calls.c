@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* resource_calls.c: the public functions that a resource of any type has: values, actions, trim. A NULL resource is the
- * one in force on the current device. */
+/* resource_calls.c: the public functions of resources of any type: values, actions, trim. A NULL resource is the
+ * current device's current resource. */
 #include "resource_calls.h"
 #include "../base/error.h"
 #include "../base/text.h"

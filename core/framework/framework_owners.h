@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* framework_owners.h: the resource of a block, for blocks that were allocated after the program put another resource in
- * force than the first one of the device. Frameworks free with the address alone. The table of devices keeps every
- * resource that was in force, so the records need no references. */
+/* framework_owners.h: the resource of a block, for blocks that were allocated from another resource than the device's
+ * first one. Frameworks free with only the address. The table of devices keeps every resource that was current, so the
+ * records need no references. */
 #ifndef HIPMM_CORE_FRAMEWORK_FRAMEWORK_OWNERS_H
 #define HIPMM_CORE_FRAMEWORK_FRAMEWORK_OWNERS_H
 

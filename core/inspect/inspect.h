@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect.h: what the files that show live resources share: paths, values as JSON, and maps of memory. */
+/* inspect.h: shared by the files that show live resources: paths, values as JSON, and maps of memory. */
 #ifndef HIPMM_CORE_INSPECT_INSPECT_H
 #define HIPMM_CORE_INSPECT_INSPECT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* show.c: `hipmm show`: the stack of each device as a tree, with every option in force. Reads the graph and asks which
- * runtime would be used; creates nothing on a device. */
+/* show.c: `hipmm show`: the stack of each device as a tree, with the value of every option. Reads the graph and asks
+ * which runtime would be used; creates nothing on a device. */
 #include "cmd.h"
 
 #include "../../core/base/text.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c: `hipmm report`: shows what an allocation log tells, as a page for a browser or a terminal, or as JSON. */
+/* report.c: `hipmm report`: shows the contents of an allocation log, as a page for a browser or a terminal, or as
+ * JSON. */
 #include "report.h"
 #include "../cmd.h"
 #include "../inputs.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* summary.h: what a log tells about the memory of its program, as one JSON object, which the page, the text and --json
- * show. */
+/* summary.h: a summary of a log's memory as one JSON object, which the page, the text and --json show. */
 #ifndef HIPMM_TOOLS_COMMAND_REPORT_SUMMARY_H
 #define HIPMM_TOOLS_COMMAND_REPORT_SUMMARY_H
 

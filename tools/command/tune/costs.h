@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* costs.h: what the calls of a driver cost the host, for a model of time: the software device counts calls, and each costs
- * what a driver was measured to take. */
+/* costs.h: the costs of a driver's calls for the host, for a model of time: the software device counts calls, and each
+ * has its measured cost. */
 #ifndef HIPMM_TOOLS_COMMAND_TUNE_COSTS_H
 #define HIPMM_TOOLS_COMMAND_TUNE_COSTS_H
 

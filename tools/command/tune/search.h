@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* search.h: plays the logs through graphs of a space, and keeps what came of each. What is measured is the same in every run:
- * bytes, and calls of the runtime with their costs. */
+/* search.h: plays the logs through graphs of a space, and keeps the results. The measured figures are the same in every
+ * run: bytes, and calls of the runtime with their costs. */
 #ifndef HIPMM_TOOLS_COMMAND_TUNE_SEARCH_H
 #define HIPMM_TOOLS_COMMAND_TUNE_SEARCH_H
 
