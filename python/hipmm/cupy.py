@@ -4,7 +4,7 @@
     import hipmm.cupy
     hipmm.cupy.use()
 
-A block is allocated for CuPy's current stream, from the resource that is in force on the device, and freed on the same
+A block is allocated for CuPy's current stream, from the resource that is current on the device, and freed on the same
 stream, as in CuPy's own pool. A program that uses the block on another stream must make the first stream wait for that work
 before the array is deleted.
 
