@@ -167,11 +167,4 @@ grep '\.h$' "$work/sources" | while read -r header; do
 done >"$work/headers"
 [ ! -s "$work/headers" ] || { cat "$work/headers"; bad=1; }
 
-# ---- The map ----
-
-# What the page names with a folder exists, the reading path above all.
-for file in $(grep -oE '`(core|include|plugins|python|tests|tools)/[a-z0-9_/]+[.][a-z]+`' doc/architecture.md | tr -d '`' | sort -u); do
-  [ -e "$file" ] || { echo "doc/architecture.md names $file, which is not there"; bad=1; }
-done
-
 exit $bad

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* lock_order.h: the order of locks, as the table of doc/locks.md states it, checked by machine. A build with
- * --enable-checks includes this header before every source file: each call that takes or leaves a lock tells
- * tests/lab/locks, where the table is: it aborts where a lock is taken that ranks no higher than one that the thread holds,
- * where a lock is taken twice, and where a function of the program is called under a lock that it must not run under. In
- * every other build all below is nothing. Plugins include this header too. */
+/* lock_order.h: checks the order of locks in the table of doc/locks.md. A build with --enable-checks includes this
+ * header before every source file. Each call that takes or leaves a lock then reports it to tests/lab/locks, which has
+ * the table. The build aborts if a thread takes a lock that ranks no higher than one that it holds, if it takes a lock
+ * twice, and if it calls a function of the program under a lock that forbids that. In every other build all of this is
+ * empty. Plugins include this header too. */
 #ifndef HIPMM_CORE_BASE_LOCK_ORDER_H
 #define HIPMM_CORE_BASE_LOCK_ORDER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_observer.h: how the core tells a race detector outside of it about blocks. The detector is in a runtime,
- * which exports hipmm_software_observer(), or in the preload object of `hipmm run`, which exports
- * hipmm_run_observer(); either returns NULL while nothing is to be observed. Plugins include this header too. */
+/* memory_observer.h: how the core reports blocks to a race detector outside of it. The detector is in a runtime, which
+ * exports hipmm_software_observer(), or in the preload object of `hipmm run`, which exports hipmm_run_observer().
+ * Either function returns NULL while nothing is to be observed. Plugins include this header too. */
 #ifndef HIPMM_CORE_BASE_MEMORY_OBSERVER_H
 #define HIPMM_CORE_BASE_MEMORY_OBSERVER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* current.c: the public functions over the table of devices: which resource is in force, and facts of devices. Called
- * by applications. Each call is counted (lifecycle.h), so that hipmm_finalize() waits for it. */
+/* current.c: the public functions over the table of devices: the current resource, and facts of devices. Called by
+ * applications. Each call is counted (lifecycle.h), so that hipmm_finalize() waits for it. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "device_table.h"

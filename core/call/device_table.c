@@ -337,7 +337,7 @@ static enum hipmm_status device_table_check_resource(int device, const struct hi
   enum hipmm_status status = device_table_check(device);
   if (!status && resource) status = resource_check(resource);
   if (status || !resource || hipmm_resource_device(resource) == device) return status;
-  return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
+  return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be made current on device %d",
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device_table.h: the per-device table: which stack each device has, and which resource is in force on it. */
+/* device_table.h: the per-device table: each device's stack and its current resource. */
 #ifndef HIPMM_CORE_CALL_DEVICE_TABLE_H
 #define HIPMM_CORE_CALL_DEVICE_TABLE_H
 

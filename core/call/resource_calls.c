@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* resource_calls.c: the public functions that a resource of any type has: values, actions, trim, upstreams, access, the
- * driver's pool, and the program's own pointer. A NULL resource is the one in force on the current device. */
+ * driver's pool, and the program's own pointer. A NULL resource is the current device's current resource. */
 #include <hipmm/inspect.h>
 
 #include "../base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stack_from_graph.c: stacks that a library builds from a graph of its own, beside the table of devices: neither
+/* stack_from_graph.c: stacks that a library builds from its own graph, beside the table of devices: neither
  * hipmm_init() nor hipmm_finalize() of other users touches them. Called by applications and by libraries in them. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"

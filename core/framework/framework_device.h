@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* framework_device.h: devices as the hooks of frameworks (torch.c, cupy.c) see them: hipmm is initialised at the first
- * use, each allocation is from the resource in force, each stream is retained once, and live bytes are counted against
- * a limit. */
+/* framework_device.h: devices for the hooks of frameworks (torch.c, cupy.c): hipmm is initialised at the first use,
+ * each allocation is from the current resource, each stream is retained once, and live bytes are counted against a
+ * limit. */
 #ifndef HIPMM_CORE_FRAMEWORK_FRAMEWORK_DEVICE_H
 #define HIPMM_CORE_FRAMEWORK_FRAMEWORK_DEVICE_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_build.h: a graph that is being read. Included by the files of graph, and by the
- * command for the schema.
+/* graph_build.h: a graph that is being read. Included by the files of graph, and by the command for the schema.
  *
- * The steps, in their order, one per file: graph_file and graph_syntax (file to JSON), graph_settings (what is not of
- * resources), graph_resources (nodes and their plugins), graph_link (names to indices, devices), graph_options (options
- * of all nodes), graph_order (cycles, order, default). Each step reports all errors that it finds, and leaves out the
- * values that it could not read; a syntax error ends the reading. At the end graph_position gives the errors their places. */
+ * The steps, in their order, one per file: graph_file and graph_syntax (file to JSON), graph_settings (keys that are
+ * not about resources), graph_resources (nodes and their plugins), graph_link (names to indices, devices),
+ * graph_options (options of all nodes), graph_order (cycles, order, default). Each step reports all errors that it
+ * finds, and leaves out the values that it could not read; a syntax error ends the reading. At the end graph_position
+ * gives the errors their places. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 #define HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_position.c: what the parser does not tell: the lines and columns of diagnostics, and names that stand twice in an
- * object. One scan of the text finds both. Called once a graph or options were read. The place of a member of an object
- * is where its name begins. */
+/* graph_position.c: finds the lines and columns of diagnostics, which the parser does not give, and names that stand
+ * twice in an object. One scan of the text finds both. Called once a graph or options were read. The place of a member
+ * of an object is the beginning of its name. */
 #include "../base/text.h"
 #include "graph_build.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* held_watch.c: tells resources of what the sources below them take from the runtime and give back (services->watch_held).
- * Called at each change; without a watch that costs one load. */
+/* held_watch.c: reports to resources how much memory the sources below them take from the runtime and give back
+ * (services->watch_held). Called at each change; without a watch that costs one load. */
 #include "../base/error.h"
 #include "instance.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* instance.c: searches along what live resources depend on, and what a program asks of one. Never called on the path of
- * allocations. */
+/* instance.c: searches along the dependencies of live resources, and the program's questions to one. Never called on
+ * the path of allocations. */
 #include "instance.h"
 #include "../base/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* instance.h: a live resource: what callers and plugins see, and what the core knows about it. */
+/* instance.h: a live resource, as callers, plugins and the core see it. */
 #ifndef HIPMM_CORE_STACK_INSTANCE_H
 #define HIPMM_CORE_STACK_INSTANCE_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* wrapped_ops.c: tells the debug log of the calls of a resource: failed allocations and refused frees at debug, every
- * call at trace. Refuses allocations from a suspended resource. And tells a race detector of the blocks that the
- * program gets and frees, where there is one (../base/memory_observer.h). These ops are in force while one of them is
- * needed; otherwise the plugin's own are, so that calls pay nothing. stack.c installs them; log.h tells when the log
- * wants other lines, and suspend.c when a resource was suspended or resumed.
+/* wrapped_ops.c: ops around a plugin's own. They write failed allocations and refused frees to the log at debug, and
+ * every call at trace. They refuse allocations from a suspended resource. They report the blocks that the program gets
+ * and frees to a race detector, if there is one (../base/memory_observer.h). A resource has these ops only while one of
+ * these tasks needs them; otherwise it has the plugin's own, so that calls pay nothing. stack.c installs them; log.h
+ * says when the log wants other lines, and suspend.c when a resource was suspended or resumed.
  *
- * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
+ * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by
+ * it. */
 #include "../base/error.h"
 #include "../base/key_tree.h"
 #include "../base/log.h"

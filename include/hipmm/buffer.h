@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/buffer.h: memory with an owner: buffers of a device and of the host. hipmm/vector.h has
- * vectors and scalars over them.
+/* hipmm/buffer.h: memory with an owner: buffers of a device and of the host. hipmm/vector.h has vectors and scalars
+ * over them.
  *
  *     #include <hipmm/buffer.h>
  *     #include <stdio.h>
@@ -34,8 +34,7 @@
  *     is HIPMM_E_STATE. A destroyed container is HIPMM_E_POINTER, as long as no new one has its place; an index or range
  *     out of bounds is HIPMM_E_ARGUMENT.
  *   - A getter (data, bytes, stream, …) returns NULL, 0 or, for the device, -1, if its argument is NULL or not a live
- *     container.
- * / */
+ *     container. */
 #ifndef HIPMM_BUFFER_H
 #define HIPMM_BUFFER_H
 
@@ -70,18 +69,19 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resourc
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
                                                      hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
 
-/* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists. While the stream is
- * being captured a source frees nothing: the buffer ends all the same, and the block is freed after the capture, when a
- * container is next made or destroyed on a stream that is not being captured, or by hipmm_finalize(). A stream that hipmm did
- * not create and that was not retained must live until then. So it is for all containers. */
+/* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists.
+ *
+ * A source cannot free memory while the stream is being captured. Then the buffer ends nonetheless, and the block is
+ * freed after the capture: when the next container is created or destroyed on a stream that is not being captured, or
+ * by hipmm_finalize(). A stream that hipmm did not create and that was not retained must live until then. This holds
+ * for all containers. */
 enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer);
 
-/* For a caller that holds a lock which other threads may wait for in a function of the program, such as the interpreter
- * lock of Python: as hipmm_buffer_create() and hipmm_buffer_destroy(), but only if the call is served at once, without a
- * wait for another thread or the device and without a function of the program. Today that is a block of less than 1 MiB
- * of a pool that has memory for it. Returns nonzero if so. 0: not done, for whatever reason, and the thread's
- * error is undefined; release the lock and call the other function. (A buffer that has the last reference to its stack may
- * be empty then.) */
+/* For a caller that holds a lock which other threads may want in a function of the program, such as Python's
+ * interpreter lock: as hipmm_buffer_create() and hipmm_buffer_destroy(), but these wait for no thread and no device,
+ * and call no function of the program. Today they serve blocks of less than 1 MiB of a pool that has memory for them.
+ * Nonzero: the call was served. 0: it was not done, for whatever reason, and the thread's error is undefined; release
+ * the lock and call the other function. (A buffer that has the last reference to its stack may be empty then.) */
 HIPMM_MUST_CHECK int hipmm_buffer_try_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                              struct hipmm_buffer **buffer_out);
 HIPMM_MUST_CHECK int hipmm_buffer_try_destroy(struct hipmm_buffer *buffer);
@@ -154,8 +154,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory 
  * independent of the graph. The stream is the stream of the copies that use the buffer. */
 struct hipmm_host_buffer;
 
-/* Create a host buffer of `bytes`: undefined, or with a copy of `bytes` at `source`, memory of the host or of any
- * device. create_from waits. */
+/* Create a host buffer of `bytes`: with undefined contents, or with a copy of `bytes` at `source`, which is memory of the
+ * host or of any device. create_from waits. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes,
                                                             hipmm_stream_t stream,
                                                             struct hipmm_host_buffer **buffer_out);

@@ -66,8 +66,7 @@ enum hipmm_status {
   HIPMM_E_ARGUMENT = -1, /* an invalid argument: NULL, an alignment that is not a power of two, … */
   HIPMM_E_POINTER = -2,  /* not a live pointer of this resource: of another one, or freed already */
   HIPMM_E_SIZE = -3,     /* not the size with which the block was allocated; the block stays allocated */
-  HIPMM_E_STATE =
-      -4, /* not initialised, initialised with another graph, in a fork's child, during a capture, suspended */
+  HIPMM_E_STATE = -4,    /* not initialised, or with another graph; in a fork's child or a capture; suspended */
 
   /* The configuration is wrong: correct the file or the environment. */
   HIPMM_E_IO = -10,     /* the file cannot be read */
@@ -229,8 +228,8 @@ enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *al
 
 /* Allocates `bytes` of memory, aligned to 256 bytes, for use on `stream`. Work that is submitted to `stream` may use
  * the memory at once; the caller orders other streams after it. Zero bytes give NULL and succeed. `resource` NULL means
- * the current device's resource. HIPMM_E_OUT_OF_MEMORY and HIPMM_E_LIMIT: out of memory; the message says which memory.
- * */
+ * the current device's current resource. HIPMM_E_OUT_OF_MEMORY and HIPMM_E_LIMIT: the message says which memory has
+ * run out. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                   void **ptr_out);
 
@@ -482,14 +481,18 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
  * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource
  * has "name", "type", "path" (null if it has none), "below" (the paths of its upstreams), "values" and "options" (each
  * {"value", "default", "reloadable"}); a source also has "held" ({"bytes", "blocks"}), a suspended resource "suspended"
- * (true); a resource that shows its memory also has "memory": "live", "free", "pending", "cached" {"bytes", "blocks"}
- * of blocks that are allocated, free on every stream, free on the stream where they were freed, kept for one thread
- * "largest_free_bytes" the largest range that is free on every stream; memory that can be remapped counts as one range
- * "fragmentation" 1 - largest free / all free; 0 without free memory "streams" the same sums for each stream that has
- * any "blockers" runs of blocks between two free blocks that could be joined, the run whose end would leave the largest
- * hole first: "joined_bytes" of that hole, "below_bytes" and "above_bytes" free now, and "n_blocks" between, of which
- * "blocks" has the first 16 ("address", "bytes", "state", "stream") Other threads are not stopped: the snapshot may
- * contain only a part of their work meanwhile. */
+ * (true); a resource that shows its memory also has "memory":
+ *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of blocks that are allocated, free on every stream, free
+ *                                         on the stream where they were freed, kept for one thread
+ *   "largest_free_bytes"                  the largest range that is free on every stream; memory that can be remapped
+ *                                         counts as one range
+ *   "fragmentation"                       1 - largest free / all free; 0 without free memory
+ *   "streams"                             the same sums for each stream that has any
+ *   "blockers"                            runs of blocks between two free blocks that could be joined, the run whose
+ *                                         end would leave the largest hole first: "joined_bytes" of that hole,
+ *                                         "below_bytes" and "above_bytes" free now, "n_blocks" between them, and
+ *                                         "blocks", the first 16 ("address", "bytes", "state", "stream")
+ * Other threads are not stopped: the snapshot may contain only a part of their work meanwhile. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_snapshot(char **json_out);
 
 /* Frees a text of the functions above. NULL is ignored. May be called at any time. */

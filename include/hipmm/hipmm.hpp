@@ -6,16 +6,16 @@
  *     {
  *       hipmm::library library{"hipmm.json"};                     // initialises; the destructor finalizes
  *       hipmm::stream stream{0};
- *       hipmm::vector<float> values{1000, stream};                // from the resource in force, not initialised
+ *       hipmm::vector<float> values{1000, stream};                // from the current resource, not initialised
  *       values.set_element(0, 1.5F, stream);
  *       return values.element(0, stream) == 1.5F ? 0 : 1;
  *     }
  *
- * Objects own what they name, and give it back when they are destroyed. Moves and destructors never throw; other
- * functions throw hipmm::error, or hipmm::bad_alloc for want of memory. Both carry the record of the C interface. The
- * conventions of hipmm.h hold: sizes are in bytes unless a comment says elements, a default-constructed hipmm::resource
- * is the resource in force on the current device, and all functions are thread-safe as long as each object is used by
- * one thread at a time.
+ * Objects own the things that they name, and give them back when they are destroyed. Moves and destructors never throw;
+ * other functions throw hipmm::error, or hipmm::bad_alloc when memory is exhausted. Both carry the record of the C
+ * interface. The conventions of hipmm.h hold: sizes are in bytes unless a comment says elements, a default-constructed
+ * hipmm::resource is the current device's current resource, and all functions are thread-safe as long as one thread at a
+ * time uses an object.
  *
  * The headers name no type of HIP or CUDA: a hipStream_t and a cudaStream_t convert to hipmm::stream_ref. They compile
  * beside either runtime's headers, before and after them. */

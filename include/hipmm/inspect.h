@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/inspect.h: what lives, as C structs: to which resource a pointer belongs, and the live resources with their
- * upstreams, values, options and blocks. hipmm_list() and hipmm_snapshot() of hipmm.h say the same as JSON.
+/* hipmm/inspect.h: the live resources with their upstreams, values, options and blocks as C structs, and the resource
+ * to which a pointer belongs. hipmm_list() and hipmm_snapshot() of hipmm.h give the same as JSON.
  *
- * The conventions of hipmm.h hold; all functions are thread-safe, and none is for the path of allocations. The caller
+ * The conventions of hipmm.h hold. All functions are thread-safe, and none is for the path of allocations. The caller
  * sets struct_size of a struct that a function fills; members beyond it are not written. */
 #ifndef HIPMM_INSPECT_H
 #define HIPMM_INSPECT_H
@@ -25,7 +25,7 @@ enum {
   HIPMM_POINTER_MAPPED = 2        /* `base` is a chunk of mapped memory, and the next chunk may be another allocation */
 };
 
-/* What hipmm knows of the live block in which a pointer lies. Sizes and offsets are in bytes. */
+/* The live block in which a pointer lies, as far as hipmm knows it. Sizes and offsets are in bytes. */
 struct hipmm_pointer {
   size_t struct_size;
   struct hipmm_resource *resource; /* has the block, and owns a reference for the caller; see hipmm_pointer_lookup() */
@@ -34,39 +34,40 @@ struct hipmm_pointer {
   void *ptr;      /* start of the block */
   size_t bytes;   /* as requested */
 
-  /* From `ptr` on the block's own, at least `bytes`: what rounding has added may be used until the block is freed. */
+  /* The block's own bytes from `ptr` on, at least `bytes`: the bytes that rounding has added may be used until the
+   * block is freed. */
   size_t usable_bytes;
 
-  /* The driver's allocation in which the block starts, and how far from its start. With HIPMM_POINTER_MAPPED a block may
-   * extend over several chunks. */
+  /* The driver's allocation in which the block starts, and the distance from its start. With HIPMM_POINTER_MAPPED a
+   * block may extend over several chunks. */
   void *base;
   size_t base_bytes;
   size_t offset;
   hipmm_stream_t stream; /* NULL unless its flag is set */
 };
 
-/* Finds the live block in which `ptr` lies, in any stack (UMF: umfPoolByPtr); also without initialisation while a stack
- * of hipmm_stack_build_from_file() lives. For the start of a block the search takes a time that grows with the number of
- * resources; for a pointer into a block it grows with the number of blocks.
+/* Finds the live block in which `ptr` lies, in any stack (UMF: umfPoolByPtr). It works without initialisation too,
+ * while a stack of hipmm_stack_build_from_file() lives. The time of the search grows with the number of resources for
+ * the start of a block, and with the number of blocks for a pointer into a block.
  *
- * The resource is the topmost one that keeps a record of the block: `pool` above `device`, for example. Adaptors without
- * a record of blocks, such as `statistics`, are not found: free the block with the resource that allocated it. The
- * caller owns a reference to the resource and releases it. HIPMM_E_POINTER: no live block of hipmm has this address; it
- * is foreign, or was freed before. */
+ * The resource is the topmost one that keeps a record of the block: `pool` above `device`, for example. Adaptors
+ * without a record of blocks, such as `statistics`, are not found: free the block with the resource that allocated it.
+ * The caller owns a reference to the resource, and releases it. HIPMM_E_POINTER: no live block of hipmm has this
+ * address; it is foreign, or was freed before. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *pointer_out);
 
 /* ---- Resources --------------------------------------------------------------------------------------------------- */
 
-/* Calls `visitor` for every live resource that is used on `device`, or on any device if `device` is negative: stack by
- * stack, each from the top down. The visitor may call hipmm; it needs a reference of its own to keep the resource.
- * Resources that are created or destroyed meanwhile may be left out. The visit has a reference to the stack that it is at:
- * hipmm_finalize(), which a visitor may call, does not wait for it. */
+/* Calls `visitor` for every live resource of `device`, or of all devices if `device` is negative: stack by stack,
+ * each from the top down. The visitor may call hipmm; to keep the resource it needs a reference of its own.
+ * Resources that are created or destroyed meanwhile may be left out. The visit has a reference to the stack that it
+ * is at: hipmm_finalize(), which a visitor may call, does not wait for it. */
 enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, struct hipmm_resource *resource),
                                        void *arg);
 
-/* The number of upstreams of a resource, and the one of that index, from 0 (RMM: get_upstream()). The caller owns a
- * reference. Resources that options name, such as those of bins, follow the upstreams. An index from the number on is
- * HIPMM_E_ARGUMENT. */
+/* The number of upstreams of a resource, and the upstream at `index`, from 0 (RMM: get_upstream()). The caller owns a
+ * reference. Resources that options name, such as those of bins, follow the upstreams. An index that is not below the
+ * number is HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_upstream_count(struct hipmm_resource *resource, size_t *count_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_upstream(struct hipmm_resource *resource, size_t index,
                                                            struct hipmm_resource **upstream_out);
@@ -88,9 +89,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_access(struct hipmm_resource *
  * and `async_managed` (RMM: pool_handle()). It belongs to that resource. HIPMM_E_NOT_SUPPORTED if there is none. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_pool_handle(struct hipmm_resource *resource, void **handle_out);
 
-/* A pointer of the program's own at a resource. set replaces it; `release`, which may be NULL, is called with the pointer
- * when it is replaced, and when the resource is destroyed. It must not call hipmm. get writes NULL if none was set. The
- * caller sees to it that one thread does not use a pointer that another replaces. */
+/* A pointer of the program that a resource carries. set replaces it. `release`, which may be NULL, is called with the
+ * pointer when it is replaced, and when the resource is destroyed; it must not call hipmm. get writes NULL if none was
+ * set. The caller ensures that no thread uses a pointer that another thread replaces. */
 enum hipmm_status hipmm_resource_set_user_data(struct hipmm_resource *resource, void *data,
                                                void (*release)(void *data));
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_user_data(struct hipmm_resource *resource, void **data_out);
@@ -108,13 +109,13 @@ struct hipmm_value {
   uint32_t unused;
 };
 
-/* Calls `visitor` for every value of this resource itself, in the order of `hipmm describe TYPE`. What hipmm_resource_visit()
- * says of visitors holds here, and for options. */
+/* Calls `visitor` for every value of this resource itself, in the order of `hipmm describe TYPE`. The rules of
+ * hipmm_resource_visit() for visitors hold here, and for options. */
 enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_value *value), void *arg);
 
-/* An option of a resource, as it is in force. `text` lasts for the call of the visitor, the other texts as long as the
- * process. */
+/* An option of a resource, with its current value. `text` lasts for the call of the visitor, the other texts as long as
+ * the process. */
 struct hipmm_option_state {
   size_t struct_size;
   const char *name;
@@ -123,11 +124,11 @@ struct hipmm_option_state {
   const char *doc;  /* one line */
   const char *text; /* as hipmm_set() takes it: plain text, or JSON for lists; NULL: no value */
 
-  /* Of an option of the type bool (0 or 1), integer, bytes (a percentage in bytes; INT64_MAX: unlimited), duration
-   * (nanoseconds) and enum (the index of the word). 0 for other types. */
+  /* The value of an option of type bool (0 or 1), integer, bytes (a percentage in bytes; INT64_MAX: unlimited),
+   * duration (nanoseconds) or enum (the index of the word). 0 for other types. */
   int64_t integer;
-  double ratio;                       /* of the type ratio; 0 for other types */
-  uint32_t is_default, is_reloadable; /* the default is in force; hipmm_set() accepts it */
+  double ratio;                       /* of type ratio; 0 for other types */
+  uint32_t is_default, is_reloadable; /* has its default value; hipmm_set() accepts it */
 };
 
 enum hipmm_status hipmm_resource_visit_options(struct hipmm_resource *resource,
@@ -147,8 +148,8 @@ enum hipmm_extent_state {
 
 /* Flags of such a range. */
 enum {
-  /* Never joined with the memory before it, even if that ends here: it begins an upstream's block, follows a hole, or
-   * blocks of this resource are never joined. */
+  /* Never joined with the memory before it, even if that memory ends here: it begins an upstream's block or follows a
+   * hole, or this resource never joins blocks. */
   HIPMM_EXTENT_BARRIER = 1,
 
   /* Free memory that can be remapped: all such memory together serves a request as if it were in one piece. */
@@ -164,9 +165,9 @@ struct hipmm_extent {
   hipmm_stream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
 };
 
-/* Calls `visitor` for every range of memory that the resource holds, if possible in the order of addresses: the live
- * blocks of every type, and what is free of the types that divide memory. `visitor` must not call hipmm: it may run under
- * locks. Blocks that other threads allocate and free meanwhile may be shown or not. */
+/* Calls `visitor` for every range of memory that the resource holds, if possible in the order of addresses: for every
+ * type the live blocks, and for types that divide memory the free memory too. `visitor` must not call hipmm: it may run
+ * under locks. Blocks that other threads allocate and free meanwhile may be missing. */
 enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_extent *extent), void *arg);
 

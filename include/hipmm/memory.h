@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* hipmm/memory.h: allocations with more arguments, or more at once, than hipmm_allocate() and hipmm_deallocate() have.
  *
- * Each of these functions is made of those two and of work on the stream, and blocks of one may be freed by the other. The
- * conventions of hipmm.h hold: a NULL resource is the one in force on the current device, zero bytes give NULL and
+ * Each of these functions consists of those two and of work on the stream. So a block of one may be freed by another.
+ * The conventions of hipmm.h hold: a NULL resource is the current device's current resource, zero bytes give NULL and
  * succeed, and all functions are thread-safe. */
 #ifndef HIPMM_MEMORY_H
 #define HIPMM_MEMORY_H
@@ -46,17 +46,17 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_ex(const struct hipmm_request 
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_zeroed(struct hipmm_resource *resource, size_t bytes,
                                                          hipmm_stream_t stream, void **ptr_out);
 
-/* Allocates memory that every stream and the host may use at once, by waiting for the default stream; and frees memory
- * that no work uses any more, on any stream: the caller has waited for it (RMM: allocate_sync, deallocate_sync). `bytes`
- * of the free: as for hipmm_deallocate(). */
+/* allocate_sync waits for the default stream, so that every stream and the host may use the memory at once.
+ * deallocate_sync frees memory that no work uses any more, on any stream: the caller has waited for it (RMM:
+ * allocate_sync, deallocate_sync). `bytes` is as for hipmm_deallocate(). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_sync(struct hipmm_resource *resource, size_t bytes, void **ptr_out);
 enum hipmm_status hipmm_deallocate_sync(struct hipmm_resource *resource, void *ptr, size_t bytes);
 
 /* Moves the content of a block to a new block of `new_bytes`, as far as it fits, by work on `stream`, and frees the old
- * one on that stream (C: realloc; UMF: umfPoolRealloc). `bytes` is the old size, or 0 if the caller does not know it. With
- * equal sizes the block stays. A NULL pointer allocates, and 0 new bytes free and give NULL. The content behind the old
- * size is undefined. The new block is aligned to 256 bytes. After a failure the old block is as it was; refused as a free
- * would be: HIPMM_E_POINTER, HIPMM_E_SIZE. */
+ * block on that stream (C: realloc; UMF: umfPoolRealloc). `bytes` is the old size, or 0 if the caller does not know it.
+ * With equal sizes the block stays. A NULL pointer allocates; 0 new bytes free the block and give NULL. The content
+ * beyond the old size is undefined. The new block is aligned to 256 bytes. After a failure the old block is as it was.
+ * It refuses the pointers and sizes that a free refuses: HIPMM_E_POINTER, HIPMM_E_SIZE. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_reallocate(struct hipmm_resource *resource, void *ptr, size_t bytes,
                                                     size_t new_bytes, hipmm_stream_t stream, void **ptr_out);
 

@@ -5,11 +5,11 @@
  *
  *     const struct hipmm_plugin mine_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD, .type = "mine", …};
  *
- * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
- * descriptor is pure data: the descriptor, its tables and their texts must be constants of loaded objects, not memory
- * of the heap; hipmm checks this. No function of a plugin but `validate` runs before `create`. The descriptor's options
- * (with their defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON
- * Schema, validation and error messages are all derived from them.
+ * The name is the file's stem, then _LTX_hipmm_plugin; a third party may export plain `hipmm_plugin` instead. The
+ * descriptor is pure data: it, its tables and their texts must be constants of loaded objects, not memory of the heap;
+ * hipmm checks this. Of a plugin's functions only `validate` runs before `create`. The descriptor's options (with their
+ * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
+ * validation and error messages derive from them.
  *
  * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says
  * that it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works
@@ -68,7 +68,7 @@ struct hipmm_mapping {
   enum hipmm_status (*unmap)(void *self, void *address, size_t bytes);
 
   /* Nonzero if a chunk may be mapped at several addresses at once, and work sees what earlier work wrote through
-   * another of them. NULL: no. */
+   * another address. NULL: no. */
   int (*may_alias)(void *self);
 
   /* Static string: why `auto` should not use virtual memory, as the end of a sentence. NULL, as result or as function,
@@ -145,17 +145,17 @@ struct hipmm_ops {
    * is HIPMM_E_POINTER, a wrong size HIPMM_E_SIZE; both change nothing. */
   enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
-  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down, also in a thread that has
-   * found no memory in another resource of the device: then services->reclaim_level() may say not to wait. Default:
-   * nothing, and nobody asks the resource for memory. */
+  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down. A thread that has
+   * found no memory in another resource of the device may cause the call: then services->reclaim_level() may say not to
+   * wait. Default: nothing, and the resource is not asked for memory. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
   /* The value in row `index` of the descriptor's values. A resource with the values of struct hipmm_statistics takes no lock
    * for them: the report of a process reads them while the process ends, when a thread may have stopped in the resource. */
   enum hipmm_status (*query)(void *self, size_t index, int64_t *value_out);
 
-  /* Performs the action in row `index` of the descriptor's actions, atomically, and writes all of the descriptor's
-   * values as they were for the action into values_out, in the order of the rows. */
+  /* Performs the action in row `index` of the descriptor's actions, atomically. Writes all of the descriptor's values,
+   * as they were for the action, into values_out, in the order of the rows. */
   enum hipmm_status (*perform)(void *self, size_t index, int64_t *values_out);
 
   /* The live block that starts at `ptr`; HIPMM_E_POINTER if there is none. A resource that returns its upstream's
@@ -195,38 +195,38 @@ struct hipmm_ops {
    * the core does not ask the upstream. Default: 0. */
   int (*covers)(void *self, const void *ptr);
 
-  /* Work of another device may access this resource's memory from now on, the memory that it has and later memory.
-   * Called only where services->devices_are_announced, while a stack of that device is built, which a failure refuses;
-   * maybe several times for one device. NULL: nothing needs to be done. */
+  /* From now on work of another device may access this resource's memory: the memory that it has, and memory that it
+   * gets later. Called only if services->devices_are_announced, while a stack of that device is built, and maybe
+   * several times for one device. If it fails, that stack is not built. NULL: nothing needs to be done. */
   enum hipmm_status (*grant_access)(void *self, int device);
 
-  /* What else is known of the live block that starts at `ptr`. NULL: nothing else than ops->find tells. */
+  /* What else is known of the live block that starts at `ptr`. NULL: only what ops->find says. */
   enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
 
-  /* Calls `visitor` for every chunk of the upstream that is mapped behind the live block that starts at `ptr`, in the order
-   * of addresses. The chunks stay as long as the block is allocated, and until this returns no other op, such as suspend,
-   * takes their memory. The visitor may call mapping->export_chunk of the upstream, and calls nothing else of hipmm. It
-   * returns nonzero once the chunks of the block up to this one are exported to other processes: then suspend leaves the
-   * block its memory while it is allocated. NULL: this type maps no memory. */
+  /* Calls `visitor` for every chunk of the upstream that is mapped behind the live block that starts at `ptr`, in the
+   * order of addresses. The chunks stay as long as the block is allocated, and until this op returns no other op, such
+   * as suspend, takes their memory. The visitor may call mapping->export_chunk of the upstream, and no other function
+   * of hipmm. It returns nonzero once the chunks of the block up to this one are exported to other processes: then
+   * suspend leaves the block its memory while it is allocated. NULL: this type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 
-  /* The process ends, and the resource will not be destroyed: logs what destroy would log, and changes nothing. `hipmm run`
-   * calls it twice, once for each moment; other threads may run, and may call other ops. The reason of a failure is told
-   * to the user. NULL: nothing. */
+  /* The process ends, and the resource will not be destroyed: logs what destroy would log, and changes nothing. `hipmm
+   * run` calls it twice, once for each moment; other threads may run, and may call other ops. The user sees the reason
+   * of a failure. NULL: nothing. */
   enum hipmm_status (*process_end)(void *self, enum hipmm_process_end moment);
 
-  /* Gives all memory back to the upstreams and keeps the addresses, after a wait for the work of the device; and puts memory
-   * there again (hipmm_resource_suspend()). In between the core refuses allocations, and suspend is not called again; all
-   * other ops work. After a failure everything is as it was. HIPMM_E_NOT_SUPPORTED if this resource cannot, for a reason
-   * that its options explain. Calls of both are serialised. Both NULL: this type cannot. */
+  /* suspend waits for the device's work, gives all memory back to the upstreams, and keeps the addresses. resume puts
+   * memory there again (hipmm_resource_suspend()). In between the core refuses allocations, and does not call suspend
+   * again; all other ops work. After a failure everything is as it was. HIPMM_E_NOT_SUPPORTED: this resource cannot,
+   * for a reason that its options explain. Calls of both are serialised. Both NULL: this type cannot. */
   enum hipmm_status (*suspend)(void *self, enum hipmm_content content);
   enum hipmm_status (*resume)(void *self);
 
-  /* As allocate and deallocate, for a caller that holds a lock which other threads may wait for in a function of the
-   * program (hipmm_buffer_try_create()): nonzero if the call was served at once, without a wait for another thread or the
-   * device, a call of the runtime, and a function of the program. An upstream is called by these ops alone. 0: nothing was
-   * done, and nothing reported; the caller then calls allocate or deallocate without that lock. NULL: never at once. */
+  /* As allocate and deallocate, for a caller that holds a lock which other threads may want in a function of the
+   * program (hipmm_buffer_try_create()). They wait for no thread and no device, and call neither the runtime nor a
+   * function of the program. They call upstreams only by these ops. Nonzero: the call was served. 0: nothing was done
+   * and nothing reported; the caller then calls allocate or deallocate without that lock. NULL: always 0. */
   int (*try_allocate)(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
   int (*try_deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 };
@@ -250,16 +250,16 @@ static inline enum hipmm_status hipmm_upstream_deallocate(struct hipmm_resource 
   return upstream->ops->deallocate(upstream->self, ptr, bytes, alignment, stream);
 }
 
-/* Whether a request failed for want of memory, of the device's or below a limit. A smaller request may succeed, a
- * request to another resource, or the same request after memory was freed. */
+/* Whether a request failed because the device, or a limit, has no memory left for it. A smaller request, a request to
+ * another resource, or the same request after a free may succeed. */
 static inline int hipmm_is_out_of_memory(enum hipmm_status status)
 {
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
 }
 
-/* What a resource below returns after services->ask_program: the core asks the program, once all resources above have
- * returned, and then makes the call again. A resource returns it to its caller as it returns other failures that are no
- * want of memory, and makes no further attempt. The program never sees it. */
+/* The status of a resource after services->ask_program. Each resource above returns it to its caller, as it returns
+ * failures other than out of memory, and makes no further attempt. Once all have returned, the core asks the program
+ * and repeats the call. The program never sees this status. */
 #define HIPMM_CALL_AGAIN ((enum hipmm_status)1)
 
 /* ---- The HIP functions ------------------------------------------------------------------------------------------ */
@@ -289,7 +289,7 @@ enum {
   HIPMM_HIP_HOST_MALLOC_PORTABLE = 1,
   HIPMM_HIP_HOST_REGISTER_PORTABLE = 1,
   HIPMM_HIP_MEM_ATTACH_GLOBAL = 1,
-  HIPMM_HIP_MEMCPY_DEFAULT = 4, /* the addresses tell the direction */
+  HIPMM_HIP_MEMCPY_DEFAULT = 4, /* the addresses give the direction */
 
   HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
   HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -332,11 +332,11 @@ enum {
  * comment says so. A call that a graph capture in another thread forbids (hipStreamCaptureModeGlobal) is made in the
  * relaxed mode, which disturbs neither. The table is constant and lives until the process exits. Thread-safe.
  *
- * To wait for a device ends every graph capture on it, of any thread. So DeviceSynchronize does not wait while a stream of
- * the current device is being captured that hipmm made, that the program retained (hipmm_stream_retain()), or that the
- * default stream waits for: it returns HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED, for which refuse_hip() returns
- * HIPMM_E_STATE. The memory is still in use then: keep it. A call on a single stream is not held back: ask
- * hipmm_stream_is_captured() before each wait for the stream, EventRecord, and StreamWaitEvent. */
+ * Waiting for a device ends every graph capture on it, in any thread. So DeviceSynchronize does not wait while the current
+ * device has a captured stream that hipmm created, that the program retained (hipmm_stream_retain()), or that the default
+ * stream waits for. It then returns HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED, for which refuse_hip() returns
+ * HIPMM_E_STATE. The memory is still in use then: keep it. The core does not hold back calls on a single stream: ask
+ * hipmm_stream_is_captured() before each wait for a stream, EventRecord, and StreamWaitEvent. */
 struct hipmm_hip {
   size_t struct_size;
 
@@ -444,7 +444,7 @@ struct hipmm_hip {
   int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
   int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
 
-  /* Pins host memory of the program's, so that copies of it are as fast as those of HostMalloc's memory. */
+  /* Pins host memory of the program, so that its copies are as fast as those of HostMalloc's memory. */
   int (*HostRegister)(void *ptr, size_t bytes, unsigned flags);
   int (*HostUnregister)(void *ptr);
 };
@@ -462,17 +462,16 @@ static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipmm_st
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */
 
-/* How far a resource goes for want of memory. Each goes further than the one before. */
+/* How far a resource goes to find memory. Each level goes further than the one before. */
 enum hipmm_reclaim_level {
-  HIPMM_RECLAIM_IDLE = 1, /* takes, or gives, what is idle */
-  HIPMM_RECLAIM_WAIT = 2, /* also waits for work */
-  HIPMM_RECLAIM_ALL = 3,  /* also asks other upstreams and the program, and tells of the failure */
+  HIPMM_RECLAIM_IDLE = 1, /* takes, or gives, idle memory */
+  HIPMM_RECLAIM_WAIT = 2, /* waits for work too */
+  HIPMM_RECLAIM_ALL = 3,  /* asks other upstreams and the program too, and reports the failure */
   HIPMM_RECLAIM_FORCE_32BIT = 0x7fffffff
 };
 
-/* How a resource asks the program what to do about an allocation that failed for want of memory, and what it learns of the
- * answer. `self` is the resource's. The thread holds no lock of a resource, unless a function of the program that was
- * called in the middle of an op has made the call. */
+/* A resource's question to the program about an allocation that has found no memory. `self` is the resource's. The
+ * thread holds no lock of a resource then, unless a function of the program has made the call while an op called it. */
 struct hipmm_question {
   /* Calls the program's function. Nonzero: the allocation is to be tried again. */
   int (*ask)(void *self, size_t bytes);
@@ -559,7 +558,7 @@ struct hipmm_services {
   int (*is_kept_below)(const struct hipmm_services *services);
 
   /* Nonzero if the program orders its copies between devices itself, as PyTorch does with events. If 0, the program may
-   * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
+   * rely on the order that runtimes keep only for memory of hipMalloc: a copy on a default stream waits for the work
    * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
   int32_t copies_are_ordered;
 
@@ -568,36 +567,36 @@ struct hipmm_services {
    * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
   int32_t devices_are_announced;
 
-  /* Calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives them back
-   * (negative), with the source's name and the bytes that the sources of its device hold then; until unwatch. One watch for
-   * each resource. `changed` may be called under locks of resources below, and calls nothing of hipmm. unwatch waits until
-   * no thread is in it. HIPMM_E_OUT_OF_MEMORY without host memory. */
+  /* Until unwatch, calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives
+   * them back (negative). `changed` gets the source's name, and the bytes that the sources of its device hold then. It
+   * may be called under locks of resources below, and calls no function of hipmm. One watch for each resource. unwatch
+   * waits until no thread is in `changed`. HIPMM_E_OUT_OF_MEMORY without host memory. */
   enum hipmm_status (*watch_held)(const struct hipmm_services *services,
                                   void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
                                   void *closure);
   void (*unwatch_held)(const struct hipmm_services *services);
 
-  /* How far this op may go for want of memory. `status`: what an upstream's allocate has just returned; HIPMM_OK in trim.
-   * When the runtime has no memory left, the core asks the other resources of the device for what is idle, where the call
-   * has entered hipmm, and then makes the call again. A resource that does not ask goes all the way. Costs some
+  /* How far this op may go to find memory. `status` is what an upstream's allocate has just returned; HIPMM_OK in trim.
+   * When the runtime has no memory left, the core asks the device's other resources for idle memory, where the call
+   * entered hipmm, and repeats the call. A resource that does not ask for its level goes all the way. Costs some
    * instructions, so it is for failures. See hipmm_may_wait() and hipmm_is_tried_again(). */
   enum hipmm_reclaim_level (*reclaim_level)(const struct hipmm_services *services, enum hipmm_status status);
 
-  /* Around each call of a function of the program that may call hipmm: resources above may hold locks then, so the core
-   * asks no resource for what the function allocates, and refuses waits (check_wait). */
+  /* Called around each function of the program that may call hipmm. Resources above may hold locks then. So the core
+   * asks no other resource for memory that the function allocates, and refuses waits (check_wait). */
   void (*enter_program)(const struct hipmm_services *services);
   void (*leave_program)(const struct hipmm_services *services);
 
-  /* Within allocate, create or reconfigure: an upstream's allocate of `bytes` has failed with `status`, for want of memory,
-   * and hipmm_is_tried_again() says no. The resource returns what this returns. HIPMM_CALL_AGAIN: the core calls
-   * question->ask where the call has entered hipmm, and makes the call again, whether the answer is yes or no. `status`:
-   * the program has answered no, so that the resource fails. `question` is constant. */
+  /* For allocate, create and reconfigure, if an upstream's allocate of `bytes` has found no memory (`status`) and
+   * hipmm_is_tried_again() says no. The resource returns the result of this function. HIPMM_CALL_AGAIN: the core calls
+   * question->ask where the call entered hipmm, and repeats the call, whether the answer is yes or no. `status`: the
+   * program has answered no, and the resource fails. `question` is constant. */
   enum hipmm_status (*ask_program)(const struct hipmm_services *services, enum hipmm_status status,
                                    const struct hipmm_question *question, size_t bytes);
 
-  /* Before an op waits for a lock that is held around calls of upstreams, and that another thread holds. HIPMM_E_STATE: the
-   * op returns it and does not wait: the thread is in a function of the program, below a resource whose lock it holds,
-   * and the other thread may be so too, and wait for this one. */
+  /* Called before an op waits for a lock that another thread holds, and that is held around calls of upstreams.
+   * HIPMM_E_STATE: the op returns it and does not wait. This thread is in a function of the program, below a resource
+   * whose lock it holds; the other thread may be in the same situation, and wait for this one. */
   enum hipmm_status (*check_wait)(const struct hipmm_services *services);
 };
 
@@ -607,8 +606,8 @@ static inline int hipmm_may_wait(const struct hipmm_services *services, enum hip
   return services->reclaim_level(services, status) != HIPMM_RECLAIM_IDLE;
 }
 
-/* For a resource that would serve a failed allocation otherwise, or tell somebody: whether the core makes the call again, so
- * that the resource returns `status` and does nothing. */
+/* For a resource that would serve a failed allocation in another way, or report it: whether the core repeats the call.
+ * Then the resource returns `status` and does nothing. */
 static inline int hipmm_is_tried_again(const struct hipmm_services *services, enum hipmm_status status)
 {
   return services->reclaim_level(services, status) != HIPMM_RECLAIM_ALL;
@@ -642,8 +641,8 @@ enum {
    * ADDS_RESOURCES, nor for the fields of a list. */
   HIPMM_OPTION_RELOADABLE = 4,
 
-  /* With RELOADABLE: a new value may name further resources, which are as good as upstreams when ops->reconfigure is
-   * called. It refuses to drop one that may be in use. */
+  /* With RELOADABLE: a new value may name further resources, which may be used like upstreams when ops->reconfigure is
+   * called. The op refuses to drop one that may be in use. */
   HIPMM_OPTION_ADDS_RESOURCES = 8
 };
 
@@ -663,9 +662,9 @@ struct hipmm_list {
 
 /* A row of a plugin's option table. Its size is in the descriptor: option_bytes.
  *
- * Each text of a descriptor and of its tables is a constant, and one line of UTF-8 without control characters (tabs too) and
- * without marks that no one sees, such as U+202E: terminals show it, and JSON has it. Of STRING and STRINGS, `initial` may
- * have any characters of UTF-8. hipmm refuses a plugin with other texts. */
+ * Each text of a descriptor and of its tables is a constant, and one line of UTF-8, since terminals show it and JSON
+ * contains it. It has no control characters (no tabs either) and no invisible marks such as U+202E. Only `initial` of
+ * STRING and STRINGS may have any characters of UTF-8. hipmm refuses a plugin with other texts. */
 struct hipmm_option {
   const char *name;    /* in the file; snake_case, the name of the C field too */
   uint32_t type;       /* enum hipmm_option_type */
@@ -692,13 +691,14 @@ struct hipmm_option {
 
 /* ---- The descriptor -------------------------------------------------------------------------------------------- */
 
-/* What a plugin's validate may ask and say; valid during the call. An option is named as in the file: "alignment", or a
- * value in a list "bins/1/size". A function for what the caller does not know returns 0 or NULL. */
+/* What validate may ask and report. Valid during the call. An option is named as in the file: "alignment", or a value
+ * in a list "bins/1/size". A function returns 0 or NULL for what the caller does not know. */
 struct hipmm_validation {
   size_t struct_size;
 
-  /* Reports an error, or a warning: something that is allowed, and surely not meant. `option`: where, or NULL for the
-   * resource as a whole. The message says what is wrong, what is allowed and what to do, without the resource's name. */
+  /* Reports an error, or a warning: something that is allowed, but surely not meant. `option` says where; NULL: the
+   * resource as a whole. The message says what is wrong, what is allowed and what to do, without the resource's
+   * name. */
   void (*error)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
       HIPMM_PRINTF(3, 4);
   void (*warn)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
@@ -717,8 +717,8 @@ struct hipmm_validation {
   int (*bytes_of)(const struct hipmm_validation *validation, const char *option, const char *other_option,
                   uint64_t *bytes_out);
 
-  /* The name of an earlier resource of this type, in a stack of one device with this resource, that has the same value
-   * of `option`, or neither has one. */
+  /* The name of an earlier resource of this type with the same value of `option`, or with none if this resource has
+   * none, in a stack of one device that has both. */
   const char *(*same_as)(const struct hipmm_validation *validation, const char *option);
 };
 

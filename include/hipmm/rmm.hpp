@@ -10,9 +10,9 @@
  *
  * functions_of() is the other way: a stack of hipmm over a resource of RMM.
  *
- * What is here follows the RMM that the compiler finds: rmm_resource where it has resources as values, and
- * rmm_device_resource where it has the base class device_memory_resource. Exceptions are RMM's: rmm::out_of_memory, also
- * for a limit, and rmm::logic_error. Streams keep their order. The objects are thread-safe. */
+ * The header adapts to the RMM that the compiler finds: rmm_resource if RMM has resources as values, rmm_device_resource
+ * if it has the base class device_memory_resource. Exceptions are RMM's: rmm::out_of_memory, for a limit too, and
+ * rmm::logic_error. Streams keep their order. The objects are thread-safe. */
 #ifndef HIPMM_RMM_HPP
 #define HIPMM_RMM_HPP
 
@@ -68,7 +68,7 @@ inline void *allocate_for_rmm(const resource &from, std::size_t bytes, std::size
 class rmm_device_resource final : public rmm::mr::device_memory_resource
 {
 public:
-  /* The resource in force on the current device, another one, or the one that the graph calls `name`. */
+  /* The current device's current resource, another one, or the one that the graph calls `name`. */
   rmm_device_resource() : from_{current_resource()}
   {
   }
@@ -140,7 +140,7 @@ public:
   static constexpr bool is_alignment_limited = RMM_VERSION_MAJOR > 26 ||
                                                (RMM_VERSION_MAJOR == 26 && RMM_VERSION_MINOR >= 8);
 
-  /* The resource in force on the current device, another one, or the one that the graph calls `name`. */
+  /* The current device's current resource, another one, or the one that the graph calls `name`. */
   rmm_resource() : from_{current_resource()}
   {
   }
@@ -214,8 +214,8 @@ private:
 
 static_assert(cuda::mr::resource_with<rmm_resource, cuda::mr::device_accessible>);
 
-/* The same for memory that the host can access too, over `pinned`, `managed` or `system`: what takes a
- * rmm::host_device_async_resource_ref takes this. Another resource is rmm::logic_error. */
+/* The same for memory that the host can access too, over `pinned`, `managed` or `system`: it serves as a
+ * rmm::host_device_async_resource_ref. Another resource is rmm::logic_error. */
 class rmm_host_resource : public rmm_resource
 {
 public:

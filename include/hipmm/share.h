@@ -25,9 +25,9 @@ extern "C" {
 #define HIPMM_SHARE_MAGIC   0x4d4d4948u /* "HIMM" in memory, where the first byte is the lowest */
 #define HIPMM_SHARE_VERSION 1
 
-/* A block, for another process. Plain bytes, valid as long as the block is allocated. Export fills all fields; import
- * refuses what no hipmm has exported (HIPMM_E_ARGUMENT), and another version or size (HIPMM_E_NOT_SUPPORTED): the two
- * processes need not use the same release of hipmm. */
+/* A block, for another process. Plain bytes, valid as long as the block is allocated. Export fills all fields. Import
+ * refuses data that no hipmm has exported (HIPMM_E_ARGUMENT), and another version or size (HIPMM_E_NOT_SUPPORTED),
+ * since the two processes may use different releases of hipmm. */
 struct hipmm_share_pointer {
   uint32_t magic;         /* HIPMM_SHARE_MAGIC */
   uint16_t version;       /* HIPMM_SHARE_VERSION */
@@ -63,12 +63,12 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_pointer(struct hipmm_resou
 
 /* ---- Mapped memory ----------------------------------------------------------------------------------------------- */
 
-/* A block of a `pool` with mapped memory lies in chunks, each of which has a file descriptor if the `device` below has
- * "handle_type": "posix_fd". The other process can read and write all of each chunk that it gets, for as long as it keeps a
- * descriptor or a mapping, also once the owner has freed the block and uses the chunk again: share with processes that you
- * trust with what the pool will hold there. While the block lives, its chunks have nothing else in them: with "handle_type"
- * the pool gives each block of 2 MiB and more (or of hipMemGetAllocationGranularity, if that is more) whole granules, a chunk
- * each. Smaller blocks share chunks and are not exported.
+/* A block of a `pool` with mapped memory lies in chunks. Each chunk has a file descriptor if the `device` below has
+ * "handle_type": "posix_fd". The other process can read and write all of each chunk that it gets, for as long as it
+ * keeps a descriptor or a mapping, even after the owner has freed the block and uses the chunk again. So share only
+ * with processes that may see what the pool will hold there. While the block lives, its chunks have no other content:
+ * with "handle_type" the pool gives each block of 2 MiB or more (or of hipMemGetAllocationGranularity, if that is more)
+ * whole granules, a chunk each. Smaller blocks share chunks, and cannot be exported.
  *
  * The owner sends the block as plain bytes, and its parts with their descriptors (at most 253 in one message with
  * SCM_RIGHTS; RLIMIT_NOFILE limits how many a process has). The other process imports them into a resource of the type
@@ -81,28 +81,29 @@ struct hipmm_share_block {
   uint64_t n_parts; /* at least 1 */
 };
 
-/* A chunk behind the block. Only the descriptor is for one process alone. */
+/* A chunk behind the block. Of its members only the descriptor belongs to one process. */
 struct hipmm_share_part {
   uint64_t bytes;
   int32_t fd;
   uint32_t unused; /* 0 */
 };
 
-/* Describes the live block that starts at `ptr`, of `resource` or of one below it. With parts_out NULL nothing is exported,
- * and block_out tells how many parts there are. Otherwise parts_out has room for `n_parts`, and gets a new descriptor for
- * each part, which the caller closes; too little room is HIPMM_E_SIZE. HIPMM_E_NOT_SUPPORTED: the block is in no mapped
- * memory, its memory was not created for other processes, or it is too small, and shares a chunk with other blocks.
- * HIPMM_E_POINTER: it is not live, or a resource above the mapped pool divides it into blocks of its own. */
+/* Describes the live block that starts at `ptr`, of `resource` or of a resource below it. With parts_out NULL
+ * nothing is exported, and block_out has the number of parts. Otherwise parts_out has room for `n_parts`, and gets a
+ * new descriptor for each part, which the caller closes; too little room is HIPMM_E_SIZE. HIPMM_E_NOT_SUPPORTED: the
+ * block is in no mapped memory, its memory was not created for other processes, or it is too small and shares a
+ * chunk with other blocks. HIPMM_E_POINTER: it is not live, or a resource above the mapped pool divides it into
+ * blocks of its own. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, const void *ptr,
                                                             struct hipmm_share_block *block_out,
                                                             struct hipmm_share_part *parts_out, size_t n_parts);
 
-/* Imports another process's block as memory of `resource`, of the type `device`, on the device of the memory. `parts` has
- * `n_parts` parts that came with the block; a block that says that it has more is HIPMM_E_ARGUMENT. The caller
- * still owns the descriptors, and may close them at once. The caller frees the block with hipmm_deallocate() and the size
- * that was requested, which does not free the owner's memory. Each import of a block has addresses of its own. What was
- * not exported by hipmm_share_export_block() is HIPMM_E_ARGUMENT or HIPMM_E_HIP; the caller must trust the other process
- * as to which memory the descriptors are of. */
+/* Imports another process's block as memory of `resource`, of the type `device`, on the device of the memory. `parts`
+ * has the `n_parts` parts that came with the block; a block that claims more parts is HIPMM_E_ARGUMENT. The caller
+ * still owns the descriptors, and may close them at once. The caller frees the block with hipmm_deallocate() and the
+ * size that was requested; that does not free the owner's memory. Each import of a block has addresses of its own. Data
+ * that hipmm_share_export_block() did not export is HIPMM_E_ARGUMENT or HIPMM_E_HIP. The caller must trust the other
+ * process as to which memory the descriptors are of. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource,
                                                             const struct hipmm_share_block *block,
                                                             const struct hipmm_share_part *parts, size_t n_parts,

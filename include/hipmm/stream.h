@@ -16,8 +16,8 @@
  * what RMM calls a view (cuda_stream_view), whichever library created the stream. hipmm_stream_destroy() accepts only
  * streams from hipmm_stream_create() (RMM: cuda_stream).
  *
- * The conventions of hipmm.h hold; all functions are thread-safe. Functions that take a stream, except create, also
- * work after hipmm_finalize(), since the runtime stays in the process. */
+ * The conventions of hipmm.h hold; all functions are thread-safe. Functions that take a stream, except create, work after
+ * hipmm_finalize() too, since the runtime stays in the process. */
 #ifndef HIPMM_STREAM_H
 #define HIPMM_STREAM_H
 
@@ -49,9 +49,9 @@ enum {
  * hipmm_stream_retain() is not needed. An unknown flag is HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out);
 
-/* The same with a priority: where the device has work of several streams to choose from, it takes work of the stream with
- * the lower number first. priority_range writes the least and the greatest priority of the device; the greatest is the
- * lowest number, and 0 is usual. A priority outside is HIPMM_E_ARGUMENT; a runtime without priorities is
+/* The same with a priority: if the device can choose between work of several streams, it takes work of the stream with
+ * the lower number first. priority_range writes the device's least and greatest priority; the greatest is the lowest
+ * number, and 0 is usual. A priority outside this range is HIPMM_E_ARGUMENT; a runtime without priorities is
  * HIPMM_E_NOT_SUPPORTED (HIP: hipStreamCreateWithPriority, which clamps). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create_with_priority(int device, unsigned flags, int priority,
                                                                      hipmm_stream_t *stream_out);

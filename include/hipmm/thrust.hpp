@@ -41,7 +41,7 @@ public:
     using other = thrust_allocator<U>;
   };
 
-  /* `from` without a resource of its own: the resource in force on the current device now. */
+  /* `from` without a resource of its own: the current device's current resource at this moment. */
   explicit thrust_allocator(stream_ref stream = {}, const resource &from = {})
       : from_{from ? from : current_resource()}, stream_{stream}
   {

@@ -8,10 +8,10 @@
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
  * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each allocation
- * is from the resource that is in force on its device then, and is freed in the same resource, whatever is in force by then;
- * a record tells which, where it is not the resource of the device's first allocation.
+ * uses the resource that is current on its device at that moment, and its block returns to that resource. hipmm keeps a
+ * record of blocks that are not of the resource of the device's first allocation.
  *
- * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
+ * A stack that PyTorch's call builds may map memory if the process has several devices, since PyTorch orders its
  * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
  * relies on the order that the runtime keeps for memory of hipMalloc. */
 #ifndef HIPMM_TORCH_H
@@ -38,21 +38,21 @@ void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 /* Frees on the stream for which the block was allocated, after all work that was submitted to its recorded streams so
  * far; the calling thread does not wait for that work. A pointer that is not live is logged and ignored.
  *
- * A block of hipmm_torch_malloc() must not be freed with hipmm_deallocate(): the private pools, the recorded streams and
- * the memory fraction would not know. A private pool notices only where the block is not live any more when the pool
- * would use it again; the pool then logs an error and takes another block. */
+ * A block of hipmm_torch_malloc() must not be freed with hipmm_deallocate(), since the private pools, the recorded
+ * streams and the memory fraction would not learn of it. A private pool notices it only when it would reuse the block
+ * and the block is not live any more; it then logs an error and takes another block. */
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
 
-/* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
- * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes a function
- * that throws PyTorch's own c10::OutOfMemoryError. */
+/* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL after a failure; NULL:
+ * none. PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes a
+ * function that throws PyTorch's own c10::OutOfMemoryError. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
-/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of
- * Python's hipmm.torch): so on a device it allocates before it works there, and a stack that is built from now on opens
- * mapped memory to another device when the first stack of that device is built. A program that calls it promises the
- * same. Without it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache): returns
- * free memory of all devices to the runtime. */
+/* set_init_fn: initialises hipmm now. PyTorch calls it if these functions give all its memory (use(), not pool(), of
+ * Python's hipmm.torch). Then it allocates on a device before it works there, and a stack that is built from now on
+ * opens mapped memory to another device when the first stack of that device is built. A program that calls it promises
+ * the same. Without it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache):
+ * returns free memory of all devices to the runtime. */
 void hipmm_torch_init(int device_count);
 void hipmm_torch_reset(void);
 
@@ -60,8 +60,8 @@ void hipmm_torch_reset(void);
  * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. */
 void hipmm_torch_memory_fraction(double fraction, int device);
 
-/* The bytes of the blocks that hipmm_torch_malloc() gave on a device and that are live, as requested: now, and at most since
- * the device's first block or hipmm_torch_reset_peak(). 0 where PyTorch has allocated nothing. Either output may be
+/* The bytes of the live blocks of hipmm_torch_malloc() on a device, as requested: now, and their peak since the
+ * device's first block or hipmm_torch_reset_peak(). 0 if PyTorch has allocated nothing there. Either output may be
  * NULL. Unlike the frameworks' own functions, these two return a status: HIPMM_E_NO_DEVICE, and HIPMM_E_STATE before
  * hipmm is initialised. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_torch_memory(int device, size_t *live_bytes_out, size_t *peak_bytes_out);
@@ -83,16 +83,17 @@ struct hipmm_torch_pool {
   unsigned long long first, second;
 };
 
-/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: what is allocated on `device` between begin and
- * end, and `filter` takes, belongs to the pool. `filter` is the address of a std::function<bool(hipStream_t)> of libstdc++
- * (so C++ passes it by value), which is copied and asked about the stream of each allocation, under a lock: it must neither
- * call hipmm nor throw. An allocation that several pools take belongs to the one that was begun last. NULL, or an empty
- * function: the pool takes what the thread of begin allocates, and what threads allocate that have begun no pool.
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: an allocation on `device` between begin
+ * and end belongs to the pool if `filter` takes it. `filter` is the address of a std::function<bool(hipStream_t)> of
+ * libstdc++ (so C++ passes it by value). It is copied and asked about the stream of each allocation, under a lock: it
+ * must neither call hipmm nor throw. An allocation that several pools take belongs to the one that was begun last.
+ * NULL, or an empty function: the pool takes allocations of the thread of begin, and of threads that have begun no
+ * pool.
  *
- * Freed blocks of the pool serve only allocations of the same size and stream for the same pool, until the pool is released
- * as often as it was begun. A captured graph can therefore be replayed. PyTorch calls no end after a capture that failed:
- * once a pool of several graphs is released between a begin and its end, its filter is not called any more, and the pool
- * takes what is allocated on streams that are being captured. */
+ * Freed blocks of the pool serve only allocations of the same size and stream for the same pool, until the pool is
+ * released as often as it was begun. So a captured graph can be replayed. PyTorch calls no end after a capture that
+ * failed. Once a pool of several graphs is released between a begin and its end, its filter is not called any more, and
+ * the pool takes allocations on streams that are being captured. */
 void hipmm_torch_begin_allocate_to_pool(int device, struct hipmm_torch_pool pool, const void *filter);
 void hipmm_torch_end_allocate_to_pool(int device, struct hipmm_torch_pool pool);
 void hipmm_torch_release_pool(int device, struct hipmm_torch_pool pool);

@@ -25,9 +25,9 @@ extern "C" {
 
 /* ---- Vectors ----------------------------------------------------------------------------------------------------- */
 
-/* The caller owns the buffer: destroys it, and uses the functions of buffers for what is not counted in elements (data,
- * stream, device, resource, shrink_to_fit, set_stream, release). An element is copied as plain bytes; an element that was
- * not written is undefined. */
+/* The caller owns the buffer and destroys it. Functions of buffers serve for everything that is not counted in elements
+ * (data, stream, device, resource, shrink_to_fit, set_stream, release). An element is copied as plain bytes; an element
+ * that was not written is undefined. */
 struct hipmm_vector {
   struct hipmm_buffer *buffer;
   size_t element_bytes; /* at least 1 */
@@ -39,7 +39,8 @@ static inline size_t hipmm_vector_to_bytes(size_t element_bytes, size_t count)
   return element_bytes && count <= SIZE_MAX / element_bytes ? element_bytes * count : SIZE_MAX;
 }
 
-/* Create a vector of `count` elements: undefined, or copied from `source` as by hipmm_buffer_create_from(). */
+/* Create a vector of `count` elements: with undefined contents, or copied from `source` as by
+ * hipmm_buffer_create_from(). */
 HIPMM_MUST_CHECK static inline enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource,
                                                                      size_t element_bytes, size_t count,
                                                                      hipmm_stream_t stream,

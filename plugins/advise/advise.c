@@ -203,11 +203,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin advise_LTX_hipmm_plugin;
 
 const struct hipmm_plugin advise_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(advise_option_table, struct plan_options),
     .type = "advise",
     .version = "1.0",
     .doc = "Advises the driver how managed memory will be used, at each allocation (hipMemAdvise)",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(advise_option_table, struct plan_options),
     PLUGIN_VALUES(advise_values),
     .ops = &advise_ops,
     .create = advise_create,

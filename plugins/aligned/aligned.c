@@ -212,11 +212,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin aligned_LTX_hipmm_plugin;
 
 const struct hipmm_plugin aligned_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(aligned_option_table, struct aligned_options),
     .type = "aligned",
     .version = "1.0",
     .doc = "Aligns addresses to more than the 256 bytes that every resource guarantees",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(aligned_option_table, struct aligned_options),
     PLUGIN_VALUES(aligned_values),
     .ops = &aligned_ops,
     .create = aligned_create,

@@ -198,13 +198,13 @@ static const struct hipmm_ops arena_ops = {
 
 const struct hipmm_plugin arena_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(arena_option_table, struct arena_options),
     .type = "arena",
     .version = "1.0",
     .doc = "Serves each thread and stream from an arena of its own, in superblocks of one that all share",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    PLUGIN_OPTIONS(arena_option_table, struct arena_options),
     PLUGIN_VALUES(arena_values),
     PLUGIN_ACTIONS(arena_actions),
     .ops = &arena_ops,

@@ -86,12 +86,12 @@ HIPMM_EXPORT extern const struct hipmm_plugin async_LTX_hipmm_plugin;
 
 const struct hipmm_plugin async_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(async_option_table, struct async_options),
     .type = "async",
     .version = "1.1",
     .doc = "Stream-ordered allocator of the runtime (hipMallocAsync), with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_RECOUNTS,
-    PLUGIN_OPTIONS(async_option_table, struct async_options),
     PLUGIN_VALUES(driver_pool_values),
     PLUGIN_ACTIONS(driver_pool_actions),
     .ops = &async_ops,

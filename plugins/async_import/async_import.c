@@ -72,11 +72,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin async_import_LTX_hipmm_plugin;
 
 const struct hipmm_plugin async_import_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(async_import_option_table, struct async_import_options),
     .type = "async_import",
     .version = "1.0",
     .doc = "Memory that another process allocated from its pool and shares with this one",
     .role = HIPMM_ROLE_SOURCE,
-    PLUGIN_OPTIONS(async_import_option_table, struct async_import_options),
     .ops = &async_import_ops,
     .create = async_import_create,
     .destroy = driver_pool_destroy,

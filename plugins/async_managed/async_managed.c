@@ -50,12 +50,12 @@ HIPMM_EXPORT extern const struct hipmm_plugin async_managed_LTX_hipmm_plugin;
 
 const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(async_managed_option_table, struct driver_pool_options),
     .type = "async_managed",
     .version = "1.0",
     .doc = "Stream-ordered managed memory, which migrates between host and devices, with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_RECOUNTS,
-    PLUGIN_OPTIONS(async_managed_option_table, struct driver_pool_options),
     PLUGIN_VALUES(driver_pool_values),
     PLUGIN_ACTIONS(driver_pool_actions),
     .ops = &async_managed_ops,

@@ -96,11 +96,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin async_view_LTX_hipmm_plugin;
 
 const struct hipmm_plugin async_view_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(async_view_option_table, struct async_view_options),
     .type = "async_view",
     .version = "1.0",
     .doc = "Memory pool of the driver that belongs to others, such as the pool of hipMallocAsync",
     .role = HIPMM_ROLE_SOURCE,
-    PLUGIN_OPTIONS(async_view_option_table, struct async_view_options),
     PLUGIN_VALUES(driver_pool_values),
     PLUGIN_ACTIONS(driver_pool_actions),
     .ops = &async_view_ops,

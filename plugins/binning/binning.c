@@ -364,6 +364,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin binning_LTX_hipmm_plugin;
 
 const struct hipmm_plugin binning_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(binning_option_table, struct bins_options),
     .type = "binning",
     .version = "1.0",
     .doc = "Sends each request to the smallest bin that is large enough, and larger ones to its upstream",
@@ -371,7 +372,6 @@ const struct hipmm_plugin binning_LTX_hipmm_plugin = {
     .flags = HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    PLUGIN_OPTIONS(binning_option_table, struct bins_options),
     PLUGIN_VALUES(binning_values),
     .ops = &binning_ops,
     .create = binning_create,

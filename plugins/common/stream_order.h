@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_order.h: decides which work may still use a free block, by epochs and events. Each stream counts its frees: the
  * count is its epoch. A free block remembers its stream and the epoch of its last free. Another stream may use the block
- * once it waits for an event that was recorded at or after that epoch. Compiled into each plugin that reuses memory in
- * stream order. The caller holds the lock of what the streams belong to.
+ * once it waits for an event that was recorded at or after that epoch. The event is recorded when another stream needs it,
+ * or at the free (option `record`).
+ *
+ * A stream's handle may be destroyed and used again. So the order lasts only for streams that are known to last: default
+ * streams, and streams created or retained through hipmm. Blocks of other streams come back after a wait for the device.
+ *
+ * Compiled into each plugin that reuses memory in stream order. The caller holds the lock of what the streams belong to.
  *
  * Invariant: completed <= recorded <= frees. */
 #ifndef HIPMM_PLUGINS_COMMON_STREAM_ORDER_H

@@ -108,9 +108,14 @@ static const struct hipmm_ops device_ops = {
 HIPMM_EXPORT extern const struct hipmm_plugin device_LTX_hipmm_plugin;
 
 const struct hipmm_plugin device_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,         .type = "device",
-    .version = "1.0",          .doc = "Device memory from the runtime (hipMalloc)",
-    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    .ops = &device_ops,        .create = device_create,
-    .destroy = device_destroy, PLUGIN_OPTIONS(device_table, struct device_options),
+    HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(device_table, struct device_options),
+    .type = "device",
+    .version = "1.0",
+    .doc = "Device memory from the runtime (hipMalloc)",
+    .role = HIPMM_ROLE_SOURCE,
+    .flags = HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
+    .ops = &device_ops,
+    .create = device_create,
+    .destroy = device_destroy,
 };

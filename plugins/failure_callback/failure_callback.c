@@ -90,7 +90,7 @@ enum failure_callback_value { CALLS, RESCUES, FAILURES };
 static const struct hipmm_feature failure_callback_values[] = {
     [CALLS] = {"calls", "calls", "Calls of the program's function"},
     [RESCUES] = {"rescues", "allocations", "Allocations that succeeded after a call"},
-    [FAILURES] = {"failures", "allocations", "Allocations that failed for want of memory after all calls"},
+    [FAILURES] = {"failures", "allocations", "Allocations that found no memory even after all calls"},
 };
 
 static enum hipmm_status failure_callback_query(void *resource, size_t index, int64_t *value_out)

@@ -261,11 +261,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin fault_LTX_hipmm_plugin;
 
 const struct hipmm_plugin fault_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(fault_option_table, struct fault_options),
     .type = "fault",
     .version = "1.0",
     .doc = "Makes allocations fail, to test how a program handles it",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(fault_option_table, struct fault_options),
     PLUGIN_VALUES(fault_values),
     PLUGIN_ACTIONS(fault_actions),
     .ops = &fault_ops,

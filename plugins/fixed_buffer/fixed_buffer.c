@@ -183,11 +183,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin fixed_buffer_LTX_hipmm_plugin;
 
 const struct hipmm_plugin fixed_buffer_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(fixed_buffer_option_table, struct fixed_buffer_options),
     .type = "fixed_buffer",
     .version = "1.0",
     .doc = "Allocations from a region of memory that the program owns",
     .role = HIPMM_ROLE_SOURCE,
-    PLUGIN_OPTIONS(fixed_buffer_option_table, struct fixed_buffer_options),
     PLUGIN_VALUES(fixed_buffer_values),
     .ops = &fixed_buffer_ops,
     .create = fixed_buffer_create,

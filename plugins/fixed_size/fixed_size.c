@@ -201,13 +201,13 @@ static const struct hipmm_ops fixed_size_ops = {
 
 const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(fixed_size_option_table, struct fixed_size_options),
     .type = "fixed_size",
     .version = "1.0",
     .doc = "Allocates blocks of one size, cut from chunks of its upstream and reused in stream order",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    PLUGIN_OPTIONS(fixed_size_option_table, struct fixed_size_options),
     PLUGIN_VALUES(fixed_size_values),
     PLUGIN_ACTIONS(fixed_size_actions),
     .ops = &fixed_size_ops,

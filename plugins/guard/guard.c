@@ -321,12 +321,12 @@ HIPMM_EXPORT extern const struct hipmm_plugin guard_LTX_hipmm_plugin;
 
 const struct hipmm_plugin guard_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(guard_option_table, struct guard_options),
     .type = "guard",
     .version = "1.0",
     .doc = "Detects writes outside of blocks and writes after a free",
-    PLUGIN_ADAPTOR,
     .flags = HIPMM_PLUGIN_ACCESSES_MEMORY,
-    PLUGIN_OPTIONS(guard_option_table, struct guard_options),
     PLUGIN_VALUES(guard_values),
     PLUGIN_ACTIONS(guard_actions),
     .ops = &guard_ops,

@@ -115,9 +115,13 @@ static const struct hipmm_ops hooks_ops = {
 HIPMM_EXPORT extern const struct hipmm_plugin hooks_LTX_hipmm_plugin;
 
 const struct hipmm_plugin hooks_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,        .type = "hooks",
-    .version = "1.0",         .doc = "Tells the program of allocations, frees, growth and want of memory",
-    PLUGIN_ADAPTOR,           PLUGIN_OPTIONS(hooks_option_table, struct hooks_options),
-    .ops = &hooks_ops,        .create = hooks_create,
+    HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(hooks_option_table, struct hooks_options),
+    .type = "hooks",
+    .version = "1.0",
+    .doc = "Reports allocations, frees, growth and shortage of memory to the program",
+    .ops = &hooks_ops,
+    .create = hooks_create,
     .destroy = hooks_destroy,
 };

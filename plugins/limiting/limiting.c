@@ -133,11 +133,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin limiting_LTX_hipmm_plugin;
 
 const struct hipmm_plugin limiting_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(limiting_option_table, struct limiting_options),
     .type = "limiting",
     .version = "1.0",
     .doc = "Limits the memory that is allocated through it at once",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(limiting_option_table, struct limiting_options),
     PLUGIN_VALUES(limiting_values),
     .ops = &limiting_ops,
     .create = limiting_create,

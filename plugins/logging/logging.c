@@ -246,11 +246,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin logging_LTX_hipmm_plugin;
 
 const struct hipmm_plugin logging_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(logging_option_table, struct logging_options),
     .type = "logging",
     .version = "1.0",
     .doc = "Writes a row for each allocation and free into a file, in RMM's format",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(logging_option_table, struct logging_options),
     PLUGIN_VALUES(logging_values),
     PLUGIN_ACTIONS(logging_actions),
     .ops = &logging_ops,

@@ -247,13 +247,13 @@ HIPMM_EXPORT extern const struct hipmm_plugin monotonic_LTX_hipmm_plugin;
 
 const struct hipmm_plugin monotonic_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(monotonic_option_table, struct monotonic_options),
     .type = "monotonic",
     .version = "1.0",
     .doc = "Allocates memory from front to back, and from the front again once nothing is allocated",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    PLUGIN_OPTIONS(monotonic_option_table, struct monotonic_options),
     PLUGIN_VALUES(monotonic_values),
     PLUGIN_ACTIONS(monotonic_actions),
     .ops = &monotonic_ops,

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c: the plugin: options, values, creation and destruction. The pool takes memory from its upstream as it needs it
  * and serves allocations from it; freed memory is reused in stream order. allocate.h has the ops, heap.h finds blocks,
- * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
+ * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool.
+ *
+ *   thread cache (cache.c)       blocks up to 4 KiB, by thread, stream and size: no lock, no search
+ *        │ miss                  a thread that has waited for the lock too often: thread_heaps.c, an arena
+ *        │ the pool's lock       (plugins/arena) over blocks that the heap lends
+ *   heap (heap.c, block.c)       free blocks by stream, kind and size (free_index.c)
+ *        │ nothing fits          other streams' blocks, by waiting (heap_streams.c); miss.c has the table of attempts
+ *   backing (backing.c) ─┬─ granules.c   ranges of addresses (addresses.c); below them chunks of physical memory (chunks.c),
+ *        │               │               which move to where they are needed (idle.c) when memory is short (slack.c)
+ *        │               └─ segments.c   allocations of the upstream, as they are
+ *   upstream                     hipmm_mapping of a source (create, map, unmap), or its allocate
+ */
 #include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "allocate.h"
@@ -301,13 +312,13 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
 
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(options, struct pool_options),
     .type = "pool",
     .version = "1.0",
     .doc = "Serves allocations from large blocks of its upstream; best fit, merged when freed, reused in stream order",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,
-    PLUGIN_OPTIONS(options, struct pool_options),
     PLUGIN_VALUES(values),
     PLUGIN_ACTIONS(actions),
     .ops = &ops,

@@ -77,10 +77,10 @@ HIPMM_EXPORT extern const struct hipmm_plugin prefetch_LTX_hipmm_plugin;
 
 const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
     .type = "prefetch",
     .version = "1.0",
     .doc = "Prefetches managed memory to the device at each allocation (hipMemPrefetchAsync)",
-    PLUGIN_ADAPTOR,
     PLUGIN_VALUES(prefetch_values),
     .ops = &prefetch_ops,
     .create = prefetch_create,

@@ -189,7 +189,7 @@ void race_report_add(const struct race_finding *finding)
                                         .calls = {finding->now.call, finding->before.call},
                                         .text = race_report_make_text(finding)};
   race_report_tell(texts[n_texts - 1].text);
-  if (n_texts == REPORTS_MOST) race_report_tell("hipmm: race: further reports are counted, and not told\n");
+  if (n_texts == REPORTS_MOST) race_report_tell("hipmm: race: further reports are counted, but not printed\n");
 }
 
 size_t race_report_count(void)

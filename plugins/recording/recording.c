@@ -254,11 +254,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin recording_LTX_hipmm_plugin;
 
 const struct hipmm_plugin recording_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(recording_option_table, struct recording_options),
     .type = "recording",
     .version = "1.0",
     .doc = "Records allocations and frees in a compact binary file, for some nanoseconds each",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(recording_option_table, struct recording_options),
     PLUGIN_VALUES(recording_values),
     PLUGIN_ACTIONS(recording_actions),
     .ops = &recording_ops,

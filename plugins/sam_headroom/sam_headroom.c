@@ -119,12 +119,12 @@ HIPMM_EXPORT extern const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin;
 
 const struct hipmm_plugin sam_headroom_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(sam_headroom_option_table, struct sam_headroom_options),
     .type = "sam_headroom",
     .version = "1.0",
     .doc = "Pageable host memory that prefers the device while enough device memory stays free",
     .role = HIPMM_ROLE_SOURCE,
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
-    PLUGIN_OPTIONS(sam_headroom_option_table, struct sam_headroom_options),
     .ops = &sam_headroom_ops,
     .create = sam_headroom_create,
     .destroy = source_destroy,

@@ -253,10 +253,10 @@ HIPMM_EXPORT extern const struct hipmm_plugin statistics_LTX_hipmm_plugin;
 
 const struct hipmm_plugin statistics_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
     .type = "statistics",
     .version = "1.0",
     .doc = "Counts requested bytes and allocations: now, at their peak, and in all",
-    PLUGIN_ADAPTOR,
     PLUGIN_VALUES(statistics_values),
     PLUGIN_ACTIONS(statistics_actions),
     .ops = &statistics_ops,

@@ -76,10 +76,10 @@ HIPMM_EXPORT extern const struct hipmm_plugin thread_safe_LTX_hipmm_plugin;
 
 const struct hipmm_plugin thread_safe_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
     .type = "thread_safe",
     .version = "1.0",
     .doc = "Admits one thread at a time to its upstream",
-    PLUGIN_ADAPTOR,
     .ops = &thread_safe_ops,
     .create = thread_safe_create,
     .destroy = thread_safe_destroy,

@@ -367,11 +367,11 @@ HIPMM_EXPORT extern const struct hipmm_plugin tracking_LTX_hipmm_plugin;
 
 const struct hipmm_plugin tracking_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
+    PLUGIN_ADAPTOR,
+    PLUGIN_OPTIONS(tracking_option_table, struct tracking_options),
     .type = "tracking",
     .version = "1.0",
     .doc = "Keeps a list of all live allocations, optionally with stack traces, and reports what was never freed",
-    PLUGIN_ADAPTOR,
-    PLUGIN_OPTIONS(tracking_option_table, struct tracking_options),
     PLUGIN_VALUES(tracking_values),
     PLUGIN_ACTIONS(tracking_actions),
     .ops = &tracking_ops,

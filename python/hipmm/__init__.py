@@ -174,7 +174,7 @@ def library() -> str:
 
 
 def resource(name: str | None = None, device: int | None = None) -> Resource:
-    """The resource that the graph calls `name`, or the one in force, on a device (None: the current). Raises ArgumentError
+    """The resource that the graph calls `name`, or the current one, on a device (None: the current). Raises ArgumentError
     for an unknown name, NoDeviceError for an unknown device."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f'the name of a resource is a str, as in hipmm.resource("pool"), not {name!r}')
@@ -211,19 +211,19 @@ def create(
 
 
 def set_resource(resource: Resource | None, device: int | None = None) -> Resource:
-    """Puts a resource in force on its device (None: the graph's, on `device`), and returns the one that was."""
+    """Makes a resource current on its device (None: the graph's, on `device`), and returns the previous one."""
     if resource is not None and not isinstance(resource, Resource):
         raise TypeError(f'set_resource() takes a hipmm.Resource, such as hipmm.resource("name"), or None, not {resource!r}')
     return _hipmm.set_resource(device if resource is None else _on(resource, device).device, resource)
 
 
 def reset_resource(device: int | None = None) -> None:
-    """Puts the graph's resource in force again."""
+    """Makes the graph's resource current again."""
     _hipmm.set_resource(device, None)
 
 
 class using:
-    """with using(resource): puts the resource in force on its device, for all threads, and back at the end."""
+    """with using(resource): makes the resource current on its device for all threads, and the previous one at the end."""
 
     def __init__(self, resource: Resource) -> None:
         if not isinstance(resource, Resource):
@@ -237,14 +237,14 @@ class using:
 
     def __exit__(self, *_: object) -> None:
         previous = self._previous.pop()
-        if _hipmm.is_initialized():  # after finalize() none is in force
+        if _hipmm.is_initialized():  # after finalize() there is none
             set_resource(previous)
 
 
 def sleep(which: str | Resource | None = None, keep: bool = True, device: int | None = None) -> None:
-    """Gives the memory of a resource back to the device, and keeps every address: of the pools with mapped memory
-    ("growth": "mapped") at or below the resource that the graph calls `which` (None: the one in force), on a device (None:
-    the current). `keep` saves the content in pinned host memory; without it the content is lost.
+    """Gives the memory of a resource back to the device, and keeps every address. It does so for the pools with mapped
+    memory ("growth": "mapped") at or below the resource that the graph calls `which` (None: the current one), on a device
+    (None: the current). `keep` saves the content in pinned host memory; without it the content is lost.
 
     Waits for the device. Until wake(), allocating raises StateError, freeing works, and nothing may use the memory. Raises
     BufferError while a Buffer in it has a view of the host (memoryview, NumPy, DLPack), or is in use by another thread;
@@ -285,7 +285,7 @@ def query(path: str) -> int:
 
 
 def get(path: str) -> Any:
-    """A value, or an option in force. Raises ArgumentError for a path that is not there."""
+    """A value, or an option's current value. Raises ArgumentError for a path that is not there."""
     import json
 
     return json.loads(_hipmm.get(path))
@@ -319,7 +319,7 @@ def snapshot() -> dict[str, Any]:
 
 
 def statistics(resource: Resource | None = None) -> Statistics:
-    """The counters of the nearest `statistics` resource at or below `resource` (None: the one in force)."""
+    """The counters of the nearest `statistics` resource at or below `resource` (None: the current one)."""
     from .profiler import statistics
 
     return statistics(resource)

@@ -4,10 +4,10 @@
     import hipmm.cupy
     hipmm.cupy.use()
 
-A block is allocated for CuPy's current stream, from the resource that is in force on the device, and freed on the same
-stream, as in CuPy's own pool. cupy.get_default_memory_pool() answers for hipmm's memory on the current device, whichever library has it.
-A program that uses the block on another stream must make the first stream wait for that work
-before the array is deleted.
+A block is allocated for CuPy's current stream, from the resource that is current on the device, and freed on the same
+stream, as in CuPy's own pool. cupy.get_default_memory_pool() answers for hipmm's memory on the current device, whichever
+library has it.
+A program that uses the block on another stream must make the first stream wait for that work before the array is deleted.
 
 A program that works on one stream can do without Python in the allocation path:
 

@@ -76,7 +76,7 @@ def _device_pointer(address: int) -> Any:
 
 
 class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):  # type: ignore[misc]
-    """Device memory from the resource in force; pinned and mapped host memory from Numba."""
+    """Device memory from the current resource; pinned and mapped host memory from Numba."""
 
     def initialize(self) -> None:
         super().initialize()

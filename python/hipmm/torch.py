@@ -9,7 +9,7 @@ or, beside PyTorch's own allocator and with captured graphs:
     with torch.cuda.use_mem_pool(hipmm.torch.pool()):
         ...
 
-Each allocation is from the resource that is in force on its device then, so that the program chooses, for all its threads:
+Each allocation uses the resource that is current on its device at that moment. The program chooses it for all its threads:
 
     with hipmm.torch.region("weights"):
         model = Model().cuda()
@@ -48,7 +48,7 @@ _HOOKS = (
 
 _TOO_LATE = """hipmm.torch.use() was called after PyTorch's allocator had started, and PyTorch cannot exchange it then.
 Call use() once, before torch.cuda.set_device(), the first tensor on a device and all else that uses CUDA; or leave
-PyTorch's allocator in force and have hipmm's memory where it is wanted:
+PyTorch's allocator in use and take hipmm's memory in parts of the program:
 
     with torch.cuda.use_mem_pool(hipmm.torch.pool()):
         ..."""
@@ -104,8 +104,8 @@ def use(graph: Any = None) -> Any:
 
 
 def region(resource: str | hipmm.Resource, device: int | None = None) -> hipmm.using:
-    """with region("weights"): the resource, or the one of this name on `device` (None: the current one), is in force on
-    its device: for all threads, so that the backward pass has it too."""
+    """with region("weights"): the resource, or the one of this name on `device` (None: the current one), is current on
+    its device for all threads, so that the backward pass uses it too."""
     return hipmm.using(hipmm._on(resource, device) if isinstance(resource, (str, hipmm.Resource)) else resource)
 
 
@@ -297,7 +297,7 @@ def _guard_sharing() -> None:
 
 
 def pool() -> Any:
-    """A MemPool whose memory comes from hipmm, and is divided by PyTorch's own allocator, which stays in force.
+    """A MemPool whose memory comes from hipmm, and is divided by PyTorch's own allocator, which stays in use.
 
     See above for the graphs whose tensors can be sent to other processes.
     """

@@ -192,11 +192,11 @@ says '^hipmm: cut.json: the file is cut off: its last line is not whole; left ou
 run 2 convert
 says '^hipmm: convert: LOG… is missing'
 run 2 convert a.csv -o a.csv
-says '^hipmm: convert: "a.csv" is also read; write another file$'
+says '^hipmm: convert: "a.csv" is an input too; write another file$'
 [ "$(wc -l <a.csv)" = 3 ] || fail "the input was written over"
 cp a.csv b.csv
 "$hipmm" convert a.csv >>a.csv 2>"$work/err" && fail "a log is converted into itself"
-grep -q '^hipmm: convert: standard output is a file that is also read; write another file$' "$work/err" ||
+grep -q '^hipmm: convert: standard output is an input too; write another file$' "$work/err" ||
   fail "a log as standard output: $(cat "$work/err")"
 cmp -s a.csv b.csv || fail "the input got rows of its own"
 run 2 convert a.csv --format xml

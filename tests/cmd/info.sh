@@ -24,7 +24,7 @@ version=$("$hipmm" --version | cut -d' ' -f2)
 prints "^hipmm     $version, plugin ABI [0-9]*$"
 prints '^graph     built in (no graph file was found), 1 resource, runtime "auto" (HIPMM_RUNTIME=software overrides it)$'
 prints '^runtimes  amd '
-prints '^          software in force: HIP [0-9.]*, 3 devices, /.*software\.so$'
+prints '^          software in use: HIP [0-9.]*, 3 devices, /.*software\.so$'
 prints '^device 0  hipmm software device, 2 GiB, 2 GiB free; virtual memory in 4 MiB, memory pools, reaches device 1$'
 prints '^device 2  .*memory pools$'
 prints "^plugins   .*/tests/cmd/.libs (HIPMM_PLUGIN_PATH) [0-9]* found"

@@ -305,7 +305,7 @@ run 1 report "$top_srcdir/README.md"
 says 'a log begins with Thread,Time,Action'
 cp small.csv before
 run 2 report small.csv -o small.csv
-says '^hipmm: report: "small.csv" is also read; write another file$'
+says '^hipmm: report: "small.csv" is an input too; write another file$'
 cmp -s before small.csv || fail "the page took the place of its log"
 run 1 report small.csv -o none/page.html
 says '^hipmm: report: cannot write "none/page.html": No such file or directory$'

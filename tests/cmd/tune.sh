@@ -118,17 +118,17 @@ run 2 tune --quick --json -o - one_stream.csv
 says '^hipmm: tune: --output - and --json both write to standard output; name a file for one$'
 cp one_stream.csv both.csv
 "$hipmm" tune --quick -o - both.csv >>both.csv 2>"$work/err" && fail "the log got the graph"
-says '^hipmm: tune: standard output is a file that is also read; write another file$'
+says '^hipmm: tune: standard output is an input too; write another file$'
 
 # ---- What it reads stays ----
 
 cp one_stream.csv log.csv
 run 2 tune --quick -o log.csv log.csv
-says '^hipmm: tune: "log.csv" is also read; write another file$'
+says '^hipmm: tune: "log.csv" is an input too; write another file$'
 cmp -s one_stream.csv log.csv || fail "the log was written over"
 echo '{ "hipMemMap": 7 }' >prices.json
 run 2 tune --quick --costs prices.json -o prices.json one_stream.csv
-says '^hipmm: tune: "prices.json" is also read; write another file$'
+says '^hipmm: tune: "prices.json" is an input too; write another file$'
 grep -q hipMemMap prices.json || fail "the costs were written over"
 HIPMM_LOG=debug:log.csv run 2 tune --quick log.csv
 cmp -s one_stream.csv log.csv || fail "lines of the debug log are in the log"

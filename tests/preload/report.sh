@@ -164,7 +164,7 @@ for words in "--report=graph.json --config graph.json -- true" "--report=data.tx
   file=${words%% *}
   # shellcheck disable=SC2086 # several words
   run 2 run $words
-  says "^hipmm: run: --report: \"${file#--report=}\" is also read; write another file\$"
+  says "^hipmm: run: --report: \"${file#--report=}\" is an input too; write another file\$"
 done
 cmp -s pool.json graph.json || fail "the report took the place of the graph"
 grep -q '^data$' data.txt || fail "the report took the place of a file that the program reads"

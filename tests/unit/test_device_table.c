@@ -192,7 +192,7 @@ static void refuses_another_devices_resource(void **state)
   (void)state;
   struct hipmm_resource *pool = held(0, "pool"), *previous = NULL;
   assert_status(hipmm_resource_set_for_device(1, pool, &previous), HIPMM_E_ARGUMENT);
-  assert_message("resource pool serves device 0 and cannot be put in force on device 1");
+  assert_message("resource pool serves device 0 and cannot be made current on device 1");
   assert_null(previous);
   assert_current(1, "statistics");
   hipmm_resource_release(pool);

@@ -13,7 +13,7 @@
 enum { ARGUMENTS_MOST = 16, ARGUMENTS_HELP = ARGUMENTS_MOST, ARGUMENTS_QUIET, ARGUMENTS_WORD = 64 };
 
 const struct argument arguments_common[ARGUMENTS_COMMON] = {
-    {.name = "quiet", .doc = "print errors alone: no progress, notes or warnings"},
+    {.name = "quiet", .doc = "print only errors: no progress, notes or warnings"},
     {.name = "help", .doc = "print this"}};
 
 const struct command *const *all_commands;

@@ -121,9 +121,9 @@ static int check_run(int argc, char **argv)
 
 const struct command check_command = {
     "check", "find every error in a graph file", "[FILE]",
-    "Reads a graph file and prints every error and warning in it, each with its place in the file; of errors in the "
-    "syntax of JSON it prints the first. Loads the plugins that the file names, and lets them check their options, but "
-    "uses no device, so it works on a machine without a GPU. Exits with 1 if there is an error.\n"
+    "Reads a graph file and prints every error and warning in it with its place in the file. Of JSON syntax errors "
+    "it prints the first. It loads the plugins that the file names, and lets them check their options. It uses no "
+    "device, so it works on a machine without a GPU. Exits with 1 if there is an error.\n"
     "\n"
     "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, ./hipmm.json, then the "
     "system's; \"-\" for standard input.",

@@ -39,9 +39,9 @@ bool inputs_check_output(const struct inputs *inputs, const char *name)
   if (name ? stat(name, &written) : fstat(STDOUT_FILENO, &written)) return true;
   if (!inputs_have(inputs, &written)) return true;
   if (name)
-    say("%s: \"%s\" is also read; write another file", inputs->command, name);
+    say("%s: \"%s\" is an input too; write another file", inputs->command, name);
   else
-    say("%s: standard output is a file that is also read; write another file", inputs->command);
+    say("%s: standard output is an input too; write another file", inputs->command);
   return false;
 }
 

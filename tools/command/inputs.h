@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inputs.h: the files that a command reads, none of which it may write over: with a file that the user names for the
- * result, with what resources of a graph write, or with the debug log. */
+/* inputs.h: the files that a command reads. It may overwrite none of them: neither with the file that the user names
+ * for the result, nor with files that a graph's resources write, nor with the debug log. */
 #ifndef HIPMM_TOOLS_COMMAND_INPUTS_H
 #define HIPMM_TOOLS_COMMAND_INPUTS_H
 

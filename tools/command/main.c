@@ -41,7 +41,7 @@ static int main_help(void)
     printf("  %s%-10s%s %s\n", style(STYLE_NAME), main_commands[i]->name, style(STYLE_OFF), main_commands[i]->summary);
   printf("\n`hipmm COMMAND --help` explains one; `hipmm --version` (-V) prints the version.\n"
          "--quiet (-q), before or after COMMAND: no progress, notes or warnings.\n"
-         "Exit status: 0 good, 1 what was checked is bad, 2 wrong usage.\n");
+         "Exit status: 0 success, 1 a check or an operation failed, 2 wrong usage.\n");
   return output_finish(CMD_GOOD);
 }
 

@@ -174,21 +174,22 @@ static int run_run(int argc, char **argv)
   const struct argument rows[] = {
       {"config", "FILE", "the graph file", .value = &config},
       {"report", "FILE",
-       "when it ends (other than by SIGKILL), and at SIGUSR1, tell what the program called and how much memory that "
+       "at the end (other than by SIGKILL) and at SIGUSR1, report the program's calls and the memory that they "
        "took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
        .flag = &report, .value = &report_file},
       {"json", NULL, "the report as a line of JSON for each process", .flag = &settings.is_json},
       {"merge", NULL,
-       "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one table, or "
-       "with --json as one object",
+       "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one "
+       "table, or with --json as one object",
        .flag = &merge},
       {"check-streams", NULL,
-       "look for races between streams: memory that is used, freed or given out again by a stream that is not ordered "
-       "after the work before, use after free, double free, copies past the end of a block; tell each on standard "
-       "error, and end with exit status 66 if there was one and the program's own status is 0",
+       "find races between streams (memory that is used, freed or given out by a stream that is not ordered "
+       "after earlier work on it), use after free, double free, and copies past the end of a block; report each "
+       "on standard error, and end with exit status 66 if there was one and the program's own status is 0",
        .flag = &settings.checks_streams},
       {"strict", NULL, "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
-      {"no-python", NULL, "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
+      {"no-python", NULL,
+       "leave PyTorch, CuPy and Numba their own allocators, and serve the calls that these make of the runtime",
        .flag = &settings.is_without_python},
       {"no-driver", NULL, "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
        .flag = &settings.is_without_driver}};
@@ -214,33 +215,33 @@ static int run_run(int argc, char **argv)
 const struct command run_command = {
     "run", "run a program with its GPU memory served by hipmm", "-- PROGRAM [ARGUMENT]…",
     "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, and of NVIDIA's driver, by LD_PRELOAD. "
-    "hipMalloc(), cudaMalloc(), cuMemAlloc() and the other functions that allocate and free device memory are served "
-    "by the stack of their device; managed and pinned memory by the resources called \"managed\" and \"pinned\", if "
-    "the graph has them. The rest goes to the runtime as ever. Programs that it starts are served too. In Python, "
+    "A device's stack serves hipMalloc(), cudaMalloc(), cuMemAlloc() and the other functions that allocate and free "
+    "device memory. The resources called \"managed\" and \"pinned\" serve managed and pinned memory, if the graph "
+    "has them. All other calls go to the runtime. hipmm serves the programs that PROGRAM starts, too. In Python, "
     "PyTorch, CuPy and Numba get hipmm as their allocator when they are first imported.\n"
     "\n"
-    "Functions are served that the program is linked to, and those that it looks up with dlsym(), hipGetProcAddress() "
-    "or cuGetProcAddress(). A CUDA runtime that is linked into the program (nvcc's default) calls the driver and is "
-    "served there, and so are JAX and others. Contexts of the driver other than a device's primary one are left to "
-    "it.\n"
+    "hipmm serves functions that the program is linked to, and functions that it looks up with dlsym(), "
+    "hipGetProcAddress() or cuGetProcAddress(). A CUDA runtime that is linked into the program (nvcc's default), JAX "
+    "and others call the driver, and hipmm serves them there. It leaves contexts other than a device's primary one "
+    "to the driver.\n"
     "\n"
-    "Where hipmm cannot serve, one line says why, and the program runs as it would without. That is so for programs "
-    "that are set-user-id or linked statically.\n"
+    "If hipmm cannot serve the program, one line says why, and the program runs without it. hipmm cannot serve "
+    "programs that are set-user-id or linked statically.\n"
     "\n"
     "The graph: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
     "./hipmm.json, then the system's. Without a GPU the program gets the software device.\n"
     "\n"
-    "The end: blocks that a `guard` of the graph finds damaged and leaks that a `tracking` finds are told at exit, as "
-    "hipmm_finalize() would. For a report at the end by a signal, handlers are set for signals that the program has "
-    "none for; the program's exit status stays what it is.\n"
+    "The end: at exit the log has the damage that a `guard` of the graph found, and the leaks that a `tracking` "
+    "found, as after hipmm_finalize(). For a report at the end by a signal, hipmm sets handlers for signals for "
+    "which the program has none. The program's exit status stays the same.\n"
     "\n"
-    "Many ranks: `hipmm run --json --report=report.%r.json -- torchrun train.py`, or behind the launcher, `mpirun -n 4 "
-    "hipmm run …`, writes a report for each rank; `hipmm run --merge 'report.*.json'` makes one table of them.\n"
+    "Many ranks: `hipmm run --json --report=report.%r.json -- torchrun train.py`, or behind the launcher, `mpirun -n "
+    "4 hipmm run …`, writes a report for each rank; `hipmm run --merge 'report.*.json'` makes one table of them.\n"
     "\n"
-    "Races: --check-streams checks the blocks that hipmm serves, by the calls that copy, fill, free, record events and "
-    "wait. One run shows a missing wait, whether anything went wrong in it or not. What kernels do with memory is not "
-    "seen. On the software device all work is seen, and with HIPMM_SOFTWARE=host_access=false also reads of bytes that "
-    "were never written.\n"
+    "Races: --check-streams checks the blocks that hipmm serves, by the calls that copy, fill, free, record events "
+    "and wait. One run shows a missing wait, even if nothing went wrong in it. On a GPU it does not see how kernels "
+    "use memory. On the software device it sees all work, and with HIPMM_SOFTWARE=host_access=false reads of bytes "
+    "that were never written, too.\n"
     "\n"
     "Exit status: the program's; 66 a race was found (--check-streams); 2 wrong usage, or with --strict not served; "
     "126 PROGRAM cannot be started, 127 not found. Of --merge: 1 a report could not be read.",

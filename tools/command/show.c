@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* show.c: `hipmm show`: the stack of each device as a tree, with every option in force. Reads the graph and asks which
- * runtime would be used; creates nothing on a device. */
+/* show.c: `hipmm show`: the stack of each device as a tree, with the value of every option. Reads the graph and asks
+ * which runtime would be used; creates nothing on a device. */
 #include "cmd.h"
 
 #include "../../core/base/text.h"
@@ -184,8 +184,8 @@ static int show_run(int argc, char **argv)
 
 const struct command show_command = {
     "show", "draw the stacks that a graph file describes", "[FILE]",
-    "Draws the stack of each device from the top down, with every option in force: first those from the file, then the "
-    "defaults. A resource with several users is drawn once. Also prints which runtime would be used here.\n"
+    "Draws the stack of each device from the top down, with the value of every option: first those from the file, "
+    "then the defaults. A resource with several users is drawn once. Prints which runtime would be used here, too.\n"
     "\n"
     "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, ./hipmm.json, then the "
     "system's; \"-\" for standard input.",

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* checks.h: what `hipmm run --check-streams` tells the race detector (plugins/race/race_detector.h): the work, the
- * events and the waits of the program, from the hooks of hooks.h, and those of hipmm itself, from its table of HIP
- * functions. Where the runtime is the software device, that has a detector of its own, which sees more, and this one
- * stays off.
+/* checks.h: reports to the race detector (plugins/race/race_detector.h) for `hipmm run --check-streams`: the program's
+ * work, events and waits, from the hooks of hooks.h, and hipmm's own, from its table of HIP functions. The software
+ * device has a detector of its own, which sees more; with it, this one stays off.
  *
- * What kernels do with memory cannot be seen, nor work of functions that have no hook. */
+ * It cannot see how kernels use memory, nor the work of functions that have no hook. */
 #ifndef HIPMM_TOOLS_PRELOAD_CHECKS_H
 #define HIPMM_TOOLS_PRELOAD_CHECKS_H
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* hooks.h: the functions of runtimes and of NVIDIA's driver that the preload object hooks, with what they do and their
  * counts; what is known of the calling thread; and messages. A function that is not in these lists can neither be counted
- * nor found. */
+ * nor found.
+ *
+ * A new hook is a row here, and for a function of NVIDIA's driver its release in `since` of exports.c. The row's operation
+ * is in allocate.c, release.c, query.c, pools.c, share.c, access.c or streams.c. */
 #ifndef HIPMM_TOOLS_PRELOAD_HOOKS_H
 #define HIPMM_TOOLS_PRELOAD_HOOKS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pools.c: which pools of the driver the program has, which of them hipmm serves, and what the program asks of them
- * besides memory; see pools.h. The runtime is called first; hipmm then does its part for the blocks that it gave out in the
+/* pools.c: the driver's pools of the program: which of them hipmm serves, and the program's calls on them besides
+ * memory; see pools.h. The runtime is called first; hipmm then does its part for the blocks that it gave out in the
  * pool's place. */
 #include "pools.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* query.c: what the program asks about memory; see operations.h. */
+/* query.c: answers the program's questions about memory; see operations.h. */
 #include "operations.h"
 
 #include "../../core/stack/instance_options.h"

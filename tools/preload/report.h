@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.h: the report of `hipmm run --report`: what the program called, and how much memory that took. */
+/* report.h: the report of `hipmm run --report`: the calls of the program, and the memory that they took. */
 #ifndef HIPMM_TOOLS_PRELOAD_REPORT_H
 #define HIPMM_TOOLS_PRELOAD_REPORT_H
 

@@ -2,10 +2,10 @@
 /* hipmm/compat/rmm_api.h: the C interface of RMM 0.12 (2019 and 2020), over hipmm, for programs of that time.
  *
  * A program that includes <rmm/rmm.h> or <rmm/rmm_api.h> compiles with the include folder …/hipmm/compat, and is linked
- * with -lrmm_compat -lhipmm (pkg-config: hipmm-rmm). Behaviour is that of RMM 0.12 as its README tells it; where it
- * differs, the comments below say so.
+ * with -lrmm_compat -lhipmm (pkg-config: hipmm-rmm). It behaves as the README of RMM 0.12 says; the comments below name
+ * the differences.
  *
- * What rmmOptions_t asks for becomes a graph:
+ * rmmOptions_t becomes a graph:
  *   CudaDefaultAllocation             {"stack": ["device"]}
  *   PoolAllocation                    {"stack": [{"type": "pool", "initial_size": …}, "device"]}
  *   CudaManagedMemory                 {"stack": ["managed"]}

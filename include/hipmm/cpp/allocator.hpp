@@ -24,7 +24,7 @@ namespace hipmm
 class pmr_resource : public std::pmr::memory_resource
 {
 public:
-  /* `from` without a resource of its own: the resource in force on the current device now. */
+  /* `from` without a resource of its own: the current device's current resource at this moment. */
   explicit pmr_resource(const resource &from, stream_ref stream = {})
       : from_{from ? from : current_resource()}, stream_{stream}
   {
@@ -84,7 +84,7 @@ public:
   polymorphic_allocator() : from_{current_resource()}
   {
   }
-  /* `from` without a resource of its own: the resource in force on the current device now. */
+  /* `from` without a resource of its own: the current device's current resource at this moment. */
   explicit polymorphic_allocator(const resource &from) : from_{from ? from : current_resource()}
   {
   }

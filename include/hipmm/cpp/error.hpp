@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/cpp/error.hpp: what all classes share: a failed call of the C interface as an exception, and the owner of an object of
- * that interface. */
+/* hipmm/cpp/error.hpp: shared by all classes: exceptions for failed calls of the C interface, and the owner of an
+ * object of that interface. */
 #ifndef HIPMM_CPP_ERROR_HPP
 #define HIPMM_CPP_ERROR_HPP
 
@@ -15,7 +15,7 @@ namespace hipmm
 
 using status = ::hipmm_status;
 
-/* What every exception of hipmm carries: catch `const hipmm::failure &` to have them all. */
+/* The base of every exception of hipmm, and its content: catch `const hipmm::failure &` to catch them all. */
 class failure
 {
 public:
@@ -56,7 +56,7 @@ private:
   ::hipmm_error record_{};
 };
 
-/* Anything but want of memory. */
+/* All failures except out of memory. */
 class error : public std::exception, public failure
 {
 public:
@@ -82,7 +82,7 @@ public:
   }
 };
 
-/* Throws what fits a status that is not HIPMM_OK. */
+/* Throws the exception for a status that is not HIPMM_OK. */
 [[noreturn]] inline void throw_failure(status code)
 {
   if (code == HIPMM_E_OUT_OF_MEMORY || code == HIPMM_E_LIMIT) throw bad_alloc{code};

@@ -160,7 +160,7 @@ public:
     return added;
   }
 
-  /* The resource in force on every device without one of its own, and on device `device`. */
+  /* The top resource of every device that names none, and of device `device`. */
   graph &use(const std::string &name)
   {
     devices_.emplace_back("default", name);

@@ -81,9 +81,9 @@ private:
   return ::hipmm_is_initialized() != 0;
 }
 
-/* The stack of a whole graph on one device, beside those that the program's graph describes: for a library with a graph of
- * its own. hipmm need not be initialised. The stack lives as long as this object or a copy of its top. `name` is for the
- * paths of hipmm_list(); empty: "stack", "stack.2", … */
+/* The stack of a whole graph on one device, beside the stacks of the program's graph: for a library with its own graph.
+ * hipmm need not be initialised. The stack lives as long as this object or a copy of its top. `name` is for the paths
+ * of hipmm_list(); empty: "stack", "stack.2", … */
 class stack
 {
 public:

@@ -6,9 +6,9 @@
  *         R"({"stack": [{"type": "failure_callback", "callback": "spill"}, "pool", "device"]})");
  *
  * Each object is registered while it lives, and must outlive the stacks that use it: declare it before the library. A
- * later object of the same name replaces it for the stacks that are built from then on.
- * Registration is possible before initialisation. Any thread may call the functions, several at once. An exception does
- * not leave a function: the comments say what becomes of it. */
+ * later object of the same name replaces it for stacks that are built afterwards. Registration is possible before
+ * initialisation. Any thread may call the functions, several at once. No exception leaves a function: the comments say
+ * how hipmm handles it. */
 #ifndef HIPMM_CPP_OBJECT_HPP
 #define HIPMM_CPP_OBJECT_HPP
 
@@ -31,7 +31,7 @@ namespace hipmm
 namespace detail
 {
 
-/* What a registered object has that is no function of the program. */
+/* The state of a registered object, except functions of the program. */
 struct no_state {
 };
 
@@ -47,8 +47,8 @@ template <typename Object> struct name_table {
   }
 };
 
-/* A name that is registered while the object lives, or until another object takes it. `State` is what the C functions get
- * as their argument: it stays where it is when the object is moved. */
+/* A name that is registered while the object lives, or until another object takes it. The C functions get `State` as
+ * their argument: it stays where it is when the object is moved. */
 template <typename Object, status (*Register)(const char *, const Object *), typename State> class registration
 {
 public:
@@ -107,10 +107,10 @@ using event_state = std::function<void(const ::hipmm_event &event)>;
 
 } // namespace detail
 
-/* Functions that allocate, for the type `callback`: "allocator" names them. The alignment is a power of two, at least 256.
- * `allocate` returns nullptr or throws std::bad_alloc for want of memory; another exception of hipmm gives its status, and
- * any other is HIPMM_E_PLUGIN. An exception of `deallocate` is ignored. Neither may allocate from the resource that calls
- * it. */
+/* Functions that allocate, for the type `callback`: "allocator" names them. The alignment is a power of two, at least
+ * 256. If memory is exhausted, `allocate` returns nullptr or throws std::bad_alloc. Another exception of hipmm gives
+ * its status, and any other exception is HIPMM_E_PLUGIN. An exception of `deallocate` is ignored. Neither may allocate
+ * from the resource that calls it. */
 class allocator_functions
     : public detail::registration<::hipmm_allocator, ::hipmm_allocator_register, detail::allocator_state>
 {
@@ -152,8 +152,8 @@ private:
   }
 };
 
-/* Called after an allocation of `bytes` failed for want of memory, for the type `failure_callback`: "callback" names it.
- * True: try again. False, or an exception: the allocation fails. */
+/* Called after an allocation of `bytes` found no memory, for the type `failure_callback`: "callback" names it. True:
+ * try again. False, or an exception: the allocation fails. */
 class failure_handler
     : public detail::registration<::hipmm_failure_handler, ::hipmm_failure_handler_register, detail::failure_state>
 {

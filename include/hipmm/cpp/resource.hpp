@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/cpp/resource.hpp: memory resources, and the one in force on each device. */
+/* hipmm/cpp/resource.hpp: memory resources, and the current one of each device. */
 #ifndef HIPMM_CPP_RESOURCE_HPP
 #define HIPMM_CPP_RESOURCE_HPP
 
@@ -21,7 +21,7 @@ namespace hipmm
 inline constexpr std::size_t default_alignment = HIPMM_ALIGNMENT;
 
 /* A reference to a resource, which keeps its whole stack alive. Copies refer to the same resource, and compare equal. A
- * default-constructed one stands for the resource in force on the current device at each call.
+ * default-constructed one stands, at each call, for the current device's current resource.
  *
  * A move is a copy, so that a moved-from allocator still frees what it has allocated. `r = {}` gives the reference back. */
 class resource
@@ -249,9 +249,9 @@ private:
   ::hipmm_resource *raw_ = nullptr;
 };
 
-/* ---- Of a device ---- */
+/* ---- The resources of a device ---- */
 
-/* The resource in force on the current device, and on device `device`. Builds the device's stack at its first use. */
+/* The current resource of the current device, and of device `device`. Builds the device's stack at its first use. */
 [[nodiscard]] inline resource current_resource()
 {
   ::hipmm_resource *raw = nullptr;
@@ -265,7 +265,7 @@ private:
   return resource::adopt(raw);
 }
 
-/* Puts a resource in force on a device, and returns the one that was. A default-constructed resource resets to the
+/* Makes a resource current on a device, and returns the previous one. A default-constructed resource resets to the
  * graph's. */
 inline resource set_current_resource(const resource &next, int device)
 {
@@ -290,7 +290,7 @@ inline resource set_current_resource(const resource &next)
   return named_resource(name, current_device());
 }
 
-/* Puts a resource in force on its device until the object is destroyed. Nest them as scopes nest. */
+/* Makes a resource current on its device until the object is destroyed. Nest them as scopes nest. */
 class scoped_resource
 {
 public:
@@ -322,7 +322,7 @@ private:
   return resource::adopt(created);
 }
 
-/* ---- Of a pointer ---- */
+/* ---- The block of a pointer ---- */
 
 /* The live block in which a pointer lies. Sizes are in bytes; `owner` is the topmost resource that keeps a record of it. */
 struct block {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/cpp/thrust_policy.hpp: the policy of Thrust for an allocator of temporary memory and a stream. The device system is
- * rocThrust's or CUDA's; with THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP algorithms run on the host, which suits the
- * software device, and wait for the stream before they begin, as far as their policy is made after its work. */
+/* hipmm/cpp/thrust_policy.hpp: the policy of Thrust for an allocator of temporary memory and a stream. The device
+ * system is rocThrust's or CUDA's. With THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP algorithms run on the host, for
+ * the software device. They wait for the stream before they begin, if their policy is made after its work was
+ * submitted. */
 #ifndef HIPMM_CPP_THRUST_POLICY_HPP
 #define HIPMM_CPP_THRUST_POLICY_HPP
 

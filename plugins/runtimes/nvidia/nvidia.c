@@ -44,8 +44,11 @@ static enum hipmm_status nvidia_create(const struct hipmm_services *services, co
 
 HIPMM_EXPORT extern const struct hipmm_plugin nvidia_LTX_hipmm_plugin;
 const struct hipmm_plugin nvidia_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,          .type = "nvidia",
-    .version = "1.0.0",         .doc = "Runs the HIP API on NVIDIA's driver",
-    .role = HIPMM_ROLE_RUNTIME, PLUGIN_OPTIONS(nvidia_option_table, struct nvidia_options),
+    HIPMM_PLUGIN_HEAD,
+    PLUGIN_OPTIONS(nvidia_option_table, struct nvidia_options),
+    .type = "nvidia",
+    .version = "1.0.0",
+    .doc = "Runs the HIP API on NVIDIA's driver",
+    .role = HIPMM_ROLE_RUNTIME,
     .create = nvidia_create,
 };

@@ -56,7 +56,7 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .type = HIPMM_OPTION_STRINGS,
      .offset = offsetof(struct software_options, fail),
      .doc = "Calls that fail on schedule: \"hipMalloc:3\" is the third call from now, \"hipMalloc:3:hipErrorUnknown\" "
-            "also has the error code"},
+            "adds the error code"},
     {.name = "virtual_memory",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct software_options, virtual_memory),
@@ -87,10 +87,9 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct software_options, check_streams),
      .initial = "false",
-     .doc =
-         "Whether races between streams are looked for: memory that is used, freed or given out again by a stream that "
-         "is not ordered after the work before, use after free, double free, copies past the end of a block; with "
-         "host_access=false also reads of bytes that were never written. Each is told on standard error, once"},
+     .doc = "Whether to find races between streams (memory that is used, freed or given out by a stream that is not "
+            "ordered after earlier work on it), use after free, double free, copies past the end of a block and, with "
+            "host_access=false, reads of bytes that were never written. Each is reported once, on standard error"},
     {.name = "granularity",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct software_options, granularity),

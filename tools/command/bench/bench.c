@@ -113,9 +113,9 @@ static int bench_run_command(int argc, char **argv)
 
 const struct command bench_command = {
     "bench", "measure what allocations cost and hold", "[FILE]…",
-    "Plays a workload through the stack of device 0 and prints the time of an operation (an allocation or a free; the "
-    "sum of all threads' times divided by the number of operations), the most memory requested at once, and the memory "
-    "that the stack took from the runtime.\n"
+    "Plays a workload through the stack of device 0. Prints the time of an operation (an allocation or a free; the "
+    "sum of all threads' times divided by the number of operations), the most memory requested at once, and the "
+    "memory that the stack took from the runtime.\n"
     "\n"
     "pair: each block is freed right after its allocation; one stream for each thread.\n"
     "random: allocations and frees in equal numbers, in random order and of random sizes; each block is freed on its "
@@ -125,11 +125,11 @@ const struct command bench_command = {
     "replay: the events of an allocation log in order; the first pass is the cold one, only later passes count.\n"
     "\n"
     "p50, p99 and max come from operations that are timed one by one and do not count for the mean. The software "
-    "runtime also counts calls of the HIP API. The JSON object has workload, threads, ops, ns_per_op, p50_ns, p99_ns, "
-    "max_ns, peak_requested_bytes (the sum over all threads, read between batches), peak_reserved_bytes, failures and "
-    "runtime_calls (those made in the measured part, by name; null where nothing counts them); that of replay also has "
-    "ns_per_op_cold and runtime_calls_cold. With --compare it has workload, threads, rounds and configurations: an "
-    "array of such objects with config and ratio, whose ns_per_op is the median of the rounds.\n"
+    "runtime counts calls of the HIP API too. The JSON object has workload, threads, ops, ns_per_op, p50_ns, p99_ns, "
+    "max_ns, peak_requested_bytes (the sum over all threads, read between batches), peak_reserved_bytes, failures "
+    "and runtime_calls (the calls of the measured part, by name; null if nothing counts them). The object of replay "
+    "adds ns_per_op_cold and runtime_calls_cold. With --compare the object has workload, threads, rounds and "
+    "configurations: an array of such objects with config and ratio, whose ns_per_op is the median of the rounds.\n"
     "\n"
     "Exit status 1 if an allocation or a free failed.",
     bench_run_command};

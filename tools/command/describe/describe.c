@@ -119,7 +119,7 @@ static int describe_all(const struct plugin_path *path, enum describe_form form)
   for (size_t i = 0; form == DESCRIBE_MAN && i < types.n; i++) describe_man_plugin(types.items[i]);
   bool none = types.n == 0;
   free(types.items);
-  if (none) say("no plugin was found; `hipmm plugins` tells more");
+  if (none) say("no plugin was found; `hipmm plugins` says why");
   if (json) return output_json(json_pack("{s:o}", "types", list), none ? CMD_BAD : CMD_GOOD);
   if (page && !none) printf("\n`hipmm describe TYPE` lists the options of one\n");
   return output_finish(none ? CMD_BAD : CMD_GOOD);

@@ -222,7 +222,7 @@ static int doctor_run(int argc, char **argv)
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
       {"device", "N", "the device that is tried; 0 by default", .number = &doctor.device, .most = DOCTOR_MOST_DEVICES},
-      {"only", "PROBE", "run this probe alone", .value = &doctor.only},
+      {"only", "PROBE", "run only this probe", .value = &doctor.only},
       {"timeout", "N", "seconds for each probe; 60 by default", .number = &doctor.timeout_s, .least = 1,
        .most = DOCTOR_MOST_TIMEOUT_S},
       {"json", NULL, "print one JSON object", .flag = &as_json},
@@ -252,11 +252,11 @@ static int doctor_run(int argc, char **argv)
 }
 
 const struct command doctor_command = {
-    "doctor", "try whether the runtime does what programs rely on", "",
-    "Tries on a device what hipmm and its users rely on: events, what the device tells of its memory, the driver's "
-    "pools (order between streams, data, threshold), and virtual memory (data, aliases, sizes, release), with data "
-    "that is checked. Says of each defect where it was reported, what hipmm does about it, and what to set. Nothing is "
-    "changed, and some hundred MiB of free memory are enough.\n"
+    "doctor", "test the features of the runtime that programs rely on", "",
+    "Tries on a device the features that hipmm and its users rely on, with data that is checked: events, what the "
+    "device says of its memory, the driver's pools (order between streams, data, threshold), and virtual memory "
+    "(data, aliases, sizes, release). For each defect it says where it was reported, what hipmm does about it, and "
+    "what to set. It changes nothing, and needs some hundred MiB of free memory.\n"
     "\n"
-    "A defect that shows at times may not show in a minute. Exit status 1 if anything is bad.",
+    "A defect that shows only at times may not show in a minute. Exit status 1 if anything is bad.",
     doctor_run};

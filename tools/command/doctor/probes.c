@@ -9,7 +9,7 @@ const struct probe probes[] = {
     {"event-query", "an event is complete when its work is, and not before", probe_event_query,
      "ROCm/rocm-systems#10529",
      "hipmm asks events when memory is short. Give each stream a pool of its own, or update the driver."},
-    {"free-memory", "the free memory that the device tells follows what is allocated", probe_free_bytes_told,
+    {"free-memory", "the free memory that the device reports follows allocations and frees", probe_free_bytes_told,
      "ROCm/TheRock#8092, ggml-org/llama.cpp#24906",
      "Sizes in percent are of this figure: write sizes in bytes in hipmm.json."},
     {"pool-order", "the driver's pool reuses memory on another stream only after the work that uses it",

@@ -70,7 +70,7 @@ static bool streams_query(struct probe_context *context, const struct streams_pa
   int late = good ? hip->EventQuery(pair->event) : 0;
   if (late) (void)hip->GetLastError();
   if (good && early != HIPMM_HIP_ERROR_NOT_READY) {
-    probe_bad(context, "an event was told to be complete before the work in front of it");
+    probe_bad(context, "an event was complete before the work in front of it");
     return false;
   }
   if (good && late) probe_bad(context, "an event was not complete after its stream was waited for (%d)", late);

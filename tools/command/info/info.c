@@ -184,11 +184,11 @@ static int info_run(int argc, char **argv)
 }
 
 const struct command info_command = {
-    "info", "tell what hipmm finds here: graph, runtimes, devices", "",
-    "Prints the versions; the graph file in force and where it comes from; each runtime, whether it can be used here, "
-    "and if not, why; the devices of the runtime in force with their memory and what they support; the folders that "
-    "are searched for plugins; and what to install if hipmm was built without the nvidia runtime. Each runtime is "
-    "asked in a process of its own, which is ended if it does not answer in time.\n"
+    "info", "print the graph, runtimes and devices that hipmm finds here", "",
+    "Prints the versions; the graph file in use and where it comes from; each runtime, whether it can be used here, "
+    "and if not, why; the memory of the devices of the runtime in use, and what they support; the folders that are "
+    "searched for plugins; and what to install if hipmm was built without the nvidia runtime. Each runtime is asked "
+    "in a process of its own, which is ended if it does not answer in time.\n"
     "\n"
     "Exit status 1 if the graph is not valid or no runtime can be used.",
     info_run};

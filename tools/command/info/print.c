@@ -51,7 +51,7 @@ static void print_runtime(const json_t *runtime, const char *label)
     wrap_words(&wrap, STYLE_BAD, "cannot be used:");
     wrap_words(&wrap, STYLE_OFF, strncmp(reason, text, strlen(text)) == 0 ? reason + strlen(text) : reason);
   } else {
-    wrap_words(&wrap, is_current ? STYLE_GOOD : STYLE_OFF, is_current ? "in force:" : "can be used:");
+    wrap_words(&wrap, is_current ? STYLE_GOOD : STYLE_OFF, is_current ? "in use:" : "can be used:");
     snprintf(text, sizeof text, "HIP %s, %zu device%s,", lines_text(runtime, "version"), n, text_plural(n));
     wrap_words(&wrap, STYLE_OFF, text);
     wrap_item(&wrap, 1, STYLE_FAINT, lines_text(runtime, "library"));

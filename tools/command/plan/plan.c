@@ -146,7 +146,7 @@ static int plan_run(int argc, char **argv)
        "the memory of the device, such as 16GiB; by default that of the smallest card that has enough",
        .bytes = &plan.device_bytes, .least = 1, .most = PLAN_MOST_BYTES},
       {"process-memory", "SIZE",
-       "what each process takes besides its stack: the driver's context, code, other libraries; 0 by default",
+       "the memory of each process besides its stack: the driver's context, code, other libraries; 0 by default",
        .bytes = &plan.process_bytes, .most = PLAN_MOST_BYTES},
       CONFIG_ARGUMENT(&config),
       {"json", NULL, "print one JSON object", .flag = &as_json},
@@ -163,19 +163,19 @@ static int plan_run(int argc, char **argv)
 
 const struct command plan_command = {
     "plan", "say whether programs fit on a device, and what to shrink", "LOG…",
-    "Says what the programs that wrote some allocation logs need, whether they fit on a device together, with how much "
-    "to spare, and how many processes of each fit. Reads any format that `hipmm convert` reads.\n"
+    "Prints the memory that the programs of some allocation logs need, whether they fit on a device together, how "
+    "much is then left, and how many processes of each fit. Reads any format that `hipmm convert` reads.\n"
     "\n"
-    "What a program needs is the least memory with which its whole log runs through the stack of device 0, as `hipmm "
-    "replay --fit` finds it, on the software device unless HIPMM_RUNTIME names another. Without a graph file the stack "
-    "is { \"stack\": [\"pool\", \"device\"] }. What the driver and the program's code take is not in the log: see "
-    "--process-memory.\n"
+    "A program needs the least memory with which its whole log runs through the stack of device 0. `hipmm replay "
+    "--fit` finds the same figure. The runtime is the software device unless HIPMM_RUNTIME names another. Without a "
+    "graph file the stack is { \"stack\": [\"pool\", \"device\"] }. Memory of the driver and of the program's code "
+    "is not in the log: see --process-memory.\n"
     "\n"
-    "Then come the blocks to shrink first, by size, and by call stack where the log has stacks. The columns: held at "
-    "peak, what the blocks of the row hold together at the moment when the program has requested most; saved if "
-    "halved, by how much that peak falls if every block of that size (or from that call stack) has half its size; "
-    "saved if removed, by how much it falls if none of them is allocated. Both are less than what the blocks hold "
-    "where another moment of the log is nearly as high. What the program needs falls by about as much.\n"
+    "Then come the blocks to shrink first, by size, and by call stack if the log has stacks. \"held at peak\" is the "
+    "sum of the row's blocks at the moment when the program has requested most. \"saved if halved\" is the fall of "
+    "that peak if every block of that size (or from that call stack) has half its size, \"saved if removed\" its "
+    "fall if none of them is allocated. Both are less than the sum of the blocks if another moment of the log is "
+    "nearly as high. The memory that the program needs falls by about as much.\n"
     "\n"
     "LOG: `-` is standard input; each log is a process of its own. Exit status 1 if they do not fit, or a log is "
     "malformed.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* checks_file.c: what can be said of a plugin without a device: whether it loads, what it imports, and whether its
- * descriptor says what can be. */
+/* checks_file.c: checks of a plugin without a device: whether it loads, its imports, and whether its descriptor is
+ * possible. */
 #include "../../../core/option/option.h"
 #include "../../../core/plugin/plugin.h"
 #include "kit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* checks_stack.c: how the plugin behaves as a part of a stack: what it passes on to its upstream,
- * what it tells about itself, streams and threads, and its end. */
+/* checks_stack.c: checks of the plugin as a part of a stack: the calls to its upstream, its values and reports, streams
+ * and threads, and its end. */
 #include "../../../core/runtime/hip.h"
 #include "../../../core/stack/instance.h"
 #include "kit.h"

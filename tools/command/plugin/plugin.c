@@ -29,10 +29,9 @@ static int plugin_run(int argc, char **argv)
        .value = &words.role},
       {"over", "TYPE", "test: the type of the resource below the plugin; device by default", .value = &words.over},
       {"options", "JSON",
-       "test: the options of the resource, as an object in a graph; those that must be given have a value by "
-       "themselves",
+       "test: the options of the resource, as an object in a graph; required options get a value if you give none",
        .value = &words.options},
-      {"only", "CHECK", "test: run this check alone", .value = &words.only},
+      {"only", "CHECK", "test: run only this check", .value = &words.only},
       {"timeout", "TIME", "test: the most seconds that a check may take; 60 by default", .number = &words.timeout_s,
        .least = 1, .most = PLUGIN_MOST_TIMEOUT_S},
       {"json", NULL, "test: print one JSON object", .flag = &words.json},
@@ -50,9 +49,9 @@ const struct command plugin_command = {
     "new: writes a folder NAME with a plugin that works: its source, a Makefile, a test and a README.\n"
     "\n"
     "test: runs the conformance kit on a plugin, on the software device, which needs no GPU. It prints one line for "
-    "each check: the rule, and for a check that fails what came instead and how to mend it. Each check runs in a "
-    "process of its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type that "
-    "--over names, and that on `device`.\n"
+    "each check: the rule, and if the check fails, what happened instead and how to fix it. Each check runs in a "
+    "process of its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type "
+    "that --over names, and that resource depends on `device`.\n"
     "\n"
     "Exit status 1 if a check failed.",
     plugin_run};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c: `hipmm report`: shows what an allocation log tells, as a page for a browser or a terminal, or as JSON. */
+/* report.c: `hipmm report`: shows the contents of an allocation log, as a page for a browser or a terminal, or as
+ * JSON. */
 #include "report.h"
 #include "../cmd.h"
 #include "../inputs.h"
@@ -93,7 +94,7 @@ static int report_run(int argc, char **argv)
   int status;
   const struct argument rows[] = {
       {"output", "FILE", "write a page for browsers; - is standard output", .letter = 'o', .value = &report.output},
-      {"text", NULL, "print a page for terminals; so by default without --output", .flag = &report.as_text},
+      {"text", NULL, "print a page for terminals: the default without --output", .flag = &report.as_text},
       {"json", NULL, "print one JSON object", .flag = &report.as_json},
   };
   struct arguments arguments = {&report_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
@@ -112,17 +113,16 @@ static int report_run(int argc, char **argv)
 }
 
 const struct command report_command = {
-    "report", "show what an allocation log tells: peak, holders, leaks, fragmentation", "LOG…",
-    "Reads allocation logs, in any format that `hipmm convert` reads, and shows what the program did with memory: how "
-    "much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; what "
-    "was never freed; fragmentation; and call stacks where the log has them.\n"
+    "report", "show the peak, holders, leaks and fragmentation of an allocation log", "LOG…",
+    "Reads allocation logs, in any format that `hipmm convert` reads, and shows how the program used memory: how "
+    "much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; "
+    "leaks; fragmentation; and call stacks if the log has them.\n"
     "\n"
-    "Of a snapshot (hipmm_snapshot(), hipmm.snapshot()) and of the report of a process (`hipmm run --report=FILE "
-    "--json`, \"report\" of the graph), which have no events, it shows who holds what, and says what they do not "
-    "tell.\n"
+    "A snapshot (hipmm_snapshot(), hipmm.snapshot()) and the report of a process (`hipmm run --report=FILE --json`, "
+    "\"report\" of the graph) have no events. It shows who holds how much in them, and says what they cannot tell.\n"
     "\n"
-    "The page for browsers is one file that needs nothing else. Of more than a million blocks it shows those that hold "
-    "the most memory for the longest time.\n"
+    "The page for browsers is one file that needs nothing else. If there are more than a million blocks, it shows "
+    "those that hold the most memory for the longest time.\n"
     "\n"
     "LOG: `-` is standard input; several become one, in order of time. Exit status 1 if a log is malformed or the page "
     "cannot be written.",

@@ -20,9 +20,9 @@ static int schema_run(int argc, char **argv)
 
 const struct command schema_command = {
     "schema", "print the JSON Schema of graph files, for editors", "[FILE]",
-    "Prints the JSON Schema of a graph file, made from the option tables of all plugins found. Save it, and write its "
-    "name under \"$schema\" in hipmm.json: editors then complete and check your input. doc/editors.md says how to tell "
-    "Visual Studio Code and Neovim of it without that.\n"
+    "Prints the JSON Schema of a graph file, made from the option tables of all plugins found. Save it, and write "
+    "its name under \"$schema\" in hipmm.json: editors then complete and check your input. doc/editors.md says how "
+    "to set the schema in Visual Studio Code and Neovim instead.\n"
     "\n"
     "FILE: a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would read.",
     schema_run};

@@ -280,6 +280,6 @@ const struct command export_command = {
     "export", "give the memory of running programs to a monitor", "",
     "Prints the counters that processes publish (see `hipmm top`) as OpenMetrics text, once; with --output into a "
     "file; with --listen to everyone on this machine who asks, until it is killed. A series has the numbers of its "
-    "process and user, and of the namespace of a process in another container. etc/grafana.json is a dashboard for "
-    "Grafana.",
+    "process and user, and of the process's namespace if that is in another container. etc/grafana.json is a "
+    "dashboard for Grafana.",
     export_run};

@@ -138,10 +138,10 @@ static int top_run(int argc, char **argv)
   bool once = false, as_json = false;
   int status;
   const struct argument rows[] = {
-      {"once", NULL, "print the table once; so where standard output is no terminal", .flag = &once},
+      {"once", NULL, "print the table once: the default if standard output is no terminal", .flag = &once},
       {"json", NULL, "print one JSON object", .flag = &as_json},
       {"interval", "TIME", "seconds between two looks; 1 by default", .value = &interval},
-      {"process", "NUMBER", "show this process alone", .number = &top.only, .least = 1, .most = TOP_MOST_PROCESS},
+      {"process", "NUMBER", "show only this process", .number = &top.only, .least = 1, .most = TOP_MOST_PROCESS},
   };
   struct arguments arguments = {&top_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -154,10 +154,9 @@ static int top_run(int argc, char **argv)
 
 const struct command top_command = {
     "top", "show the memory of running programs", "",
-    "Shows the processes that publish their memory: of each device and resource the bytes that are live and reserved, "
-    "the most so far, blocks, allocations a second, and what was held recently. A process publishes with "
-    "HIPMM_PUBLISH=1 in its environment, or with \"publish\": true in its hipmm.json; the threads that allocate do "
-    "nothing for it.\n"
+    "Shows the processes that publish their memory: for each device and resource the live and the reserved bytes, "
+    "their peaks, blocks, allocations a second, and the recent course. A process publishes with HIPMM_PUBLISH=1 in "
+    "its environment, or with \"publish\": true in its hipmm.json. That costs the threads that allocate nothing.\n"
     "\n"
     "Users see their own processes, root sees all.",
     top_run};

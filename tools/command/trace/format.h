@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* format.h: the formats of allocation logs. A reader gets a file that nobody vouches for: it trusts no number in it, and
- * runs nothing. */
+ * runs nothing.
+ *
+ * A new format is a file in this folder with a struct trace_format, in the list of rows.c; tests/cmd/test_formats.c damages
+ * its files. rows.h gives the rows, logs.h those of several logs in order of time. replay, bench and tune play them
+ * (player.h), report and plan read them, convert writes them. */
 #ifndef HIPMM_TOOLS_COMMAND_TRACE_FORMAT_H
 #define HIPMM_TOOLS_COMMAND_TRACE_FORMAT_H
 

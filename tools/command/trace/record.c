@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c: reads a binary record (base/record_format.h), also one whose writer was killed or runs, and merges the threads'
- * events in order of time. A block is read when the time of the merge reaches its beginning, so memory grows with the
- * number of threads and not with the file. Nothing in the file is trusted. */
+/* record.c: reads a binary record (base/record_format.h), even of a writer that was killed or still runs, and merges
+ * the threads' events in order of time. A block is read when the time of the merge reaches its beginning, so memory
+ * grows with the number of threads and not with the file. Nothing in the file is trusted. */
 #include "../../../core/base/key_map.h"
 #include "../../../core/base/text.h"
 #include "../array.h"

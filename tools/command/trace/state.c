@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c: recognises what hipmm itself writes of a process's memory: hipmm_snapshot(), and the reports of `hipmm
- * run --json` and of a graph's "report", of which a file may have several. They have no events: `hipmm report` shows
- * their contents, and other commands say so. */
+/* state.c: recognises hipmm's own descriptions of a process's memory: hipmm_snapshot(), and the reports of `hipmm run
+ * --json` and of a graph's "report", of which a file may have several. They have no events: `hipmm report` shows their
+ * contents, and other commands say so. */
 #include "format.h"
 
 #include <errno.h>

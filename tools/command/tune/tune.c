@@ -168,21 +168,21 @@ static int tune_run(int argc, char **argv)
   int status;
   const struct argument rows[] = {
       {"goal", "GOAL",
-       "what counts: memory, the least; speed, the least time; both, the least time with at most 2 % more memory than "
-       "the default stack, which is the default",
+       "memory: the least memory; speed: the least time; both, the default: the least time with at most 2 % more "
+       "memory than the default stack",
        .value = &options.goal, .choices = tune_goals},
       {"output", "FILE", "write the graph; - is standard output, in place of the table", .letter = 'o',
        .value = &options.output},
       {"device-memory", "SIZE",
-       "the memory of the device that a program's stack can have, such as 16GiB: a graph with which a log does not run "
-       "in it is no winner; by default any",
+       "the device memory that a program's stack can have, such as 16GiB: a graph with which a log does not run "
+       "in it cannot win; by default any",
        .bytes = &tune.device_bytes, .least = 1, .most = INT64_MAX},
       {"seconds", "N", "search for so long at most; 60 by default", .number = &options.seconds, .least = 1,
        .most = TUNE_MOST_SECONDS},
       {"repeat", "N", "play the logs N times on the same stack, as for a program that repeats itself; 1 by default",
        .number = &options.passes, .least = 1, .most = TUNE_MOST_PASSES},
       {"quick", NULL, "choose among fewer sizes and bins", .flag = &options.is_quick},
-      {"exhaustive", NULL, "try all graphs, not the promising ones alone", .flag = &options.is_exhaustive},
+      {"exhaustive", NULL, "try all graphs, not only the promising ones", .flag = &options.is_exhaustive},
       {"costs", "FILE", "what calls of the driver cost, in the form of --list-costs; those that the file lacks stay",
        .value = &options.costs},
       {"list-costs", NULL, "print the nanoseconds that each call costs, and end", .flag = &options.lists_costs},
@@ -197,25 +197,26 @@ static int tune_run(int argc, char **argv)
 
 const struct command tune_command = {
     "tune", "search the graph that serves a program best", "LOG…",
-    "Searches the graph that serves the programs of some allocation logs best, by playing the logs through many graphs "
-    "on the software device: pool with mapped memory or with segments, arena, bins for the sizes that the logs have, "
-    "what is allocated at once, and the maximum. Prints which graphs need least memory for their time, the best of "
-    "them for the goal, and a sentence for each choice. The graph is one for all logs, each of which is a process.\n"
+    "Searches the graph that serves the programs of some allocation logs best. It plays the logs through many graphs "
+    "on the software device: pools with mapped memory or with segments, arenas, bins for the sizes in the logs, "
+    "amounts that are allocated at once, and maxima. Prints the graphs that need least memory for their time, the "
+    "best of them for the goal, and a sentence for each choice. One graph serves all logs, each of which is a "
+    "process.\n"
     "\n"
-    "With --device-memory the logs are played on a device that has no more, where a stack that is short of memory "
-    "gives back what it holds idle: so the winner never needs more, for any goal. What the driver and the program's "
-    "code take is not in the logs: leave it out of SIZE. Without the option, the last line names the smallest card on "
-    "which the winner fits.\n"
+    "With --device-memory the logs are played on a device of that size, on which a stack that is short of memory "
+    "gives back its idle memory. So the winner never needs more, for any goal. Memory of the driver and of the "
+    "program's code is not in the logs: leave it out of SIZE. Without the option, the last line names the smallest "
+    "card on which the winner fits.\n"
     "\n"
-    "Memory is what the stack holds at most, in the log where that is most. Time is what the host waits for the "
-    "driver: the calls that the stack made, each with the cost that it was measured to have on an H200 (--list-costs; "
-    "--costs for other machines). Both are the same in every run. The host's own time is measured for the default "
-    "stack and for the best graph alone, which may not lose by it. Streams run as late as they may, so that what one "
-    "stream freed is ready for another only when it is waited for.\n"
+    "Memory is the most that the stack holds, in the log in which that is highest. Time is the time for which the "
+    "host waits for the driver: the stack's calls, each at its cost as measured on an H200 (--list-costs; --costs "
+    "for other machines). Both are the same in every run. The host's own time is measured only for the default stack "
+    "and for the best graph, which must not be slower. Streams run as late as they may, so a block that one stream "
+    "freed is ready for another stream only after a wait.\n"
     "\n"
-    "The search begins at the default stack, { \"stack\": [\"pool\", \"device\"] }, and tries what differs in one "
-    "choice from the best graphs so far, until none of that is better. `async` is not tried: what the driver's pool "
-    "does is not known to the model. The maximum that a graph is given is enough for these logs; a run that needs more "
+    "The search begins at the default stack, { \"stack\": [\"pool\", \"device\"] }. It tries the graphs that differ "
+    "in one choice from the best graphs so far, until none of them is better. It does not try `async`, since the "
+    "model does not know the driver's pool. The graph's maximum is enough for these logs; a run that needs more "
     "would fail.\n"
     "\n"
     "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or does "

@@ -223,7 +223,7 @@ private:
 
 enum class shared_source { device, managed, pinned };
 
-/* With `is_initial`, the resource that is in force in hipmm's table, if that is more than plain device memory. */
+/* With `is_initial`, the current resource of hipmm's table, if that is more than plain device memory. */
 HIPMM_COMPAT_ONE inline hipmm::resource shared_resource(shared_source type, int device, bool is_initial = false)
 {
   struct table {

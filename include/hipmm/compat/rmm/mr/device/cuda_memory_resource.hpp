@@ -21,7 +21,7 @@ inline cuda_memory_resource *initial_resource();
 
 } // namespace detail
 
-/* The resource in force from the start is one of these too. Where hipmm has a graph, its memory is that of the graph's
+/* The initial current resource is one of these too. Where hipmm has a graph, its memory is that of the graph's
  * resource. */
 class cuda_memory_resource final : public device_memory_resource
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/mr/device/per_device_resource.hpp of RMM 23.12: the resource in force on each device. hipmm's own table is another
+/* rmm/mr/device/per_device_resource.hpp of RMM 23.12: the current resource of each device. hipmm's own table is another
  * one: what is set here serves RMM's functions alone, and until then they take the resource of hipmm's graph. */
 #ifndef HIPMM_COMPAT_RMM_MR_DEVICE_PER_DEVICE_RESOURCE_HPP
 #define HIPMM_COMPAT_RMM_MR_DEVICE_PER_DEVICE_RESOURCE_HPP
@@ -37,7 +37,7 @@ inline device_memory_resource *get_per_device_resource(cuda_device_id device)
   return detail::exchange_resource(device, nullptr);
 }
 
-/* Returns the resource that was in force. nullptr sets the initial one. The resource must live while it is in force. */
+/* Returns the previous resource. nullptr sets the initial one. The resource must live while it is current. */
 inline device_memory_resource *set_per_device_resource(cuda_device_id device, device_memory_resource *next)
 {
   return detail::exchange_resource(device, next ? next : detail::initial_resource());

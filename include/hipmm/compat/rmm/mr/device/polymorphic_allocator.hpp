@@ -16,7 +16,7 @@ template <typename T> class polymorphic_allocator
 public:
   using value_type = T;
 
-  /* The resource in force on the current device. */
+  /* The current device's current resource. */
   polymorphic_allocator() : resource_{get_current_device_resource()}
   {
   }

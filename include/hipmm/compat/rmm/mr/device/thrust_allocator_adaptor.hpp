@@ -14,7 +14,7 @@
 namespace rmm::mr
 {
 
-/* For elements on a stream, from the resource in force on the current device unless another one is given. */
+/* For elements on a stream, from the current device's current resource unless another one is given. */
 template <typename T> class thrust_allocator : public thrust::device_malloc_allocator<T>
 {
 public:
