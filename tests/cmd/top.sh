@@ -87,7 +87,9 @@ trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk "$newer$
 "$python3" - $junk "$newer" "$published.$one" <<'END' &
 import fcntl, os, struct, sys, time
 held = []
-head = open(sys.argv[4], "rb").read()
+while True: # between two updates
+    head, again = (open(sys.argv[4], "rb").read() for _ in range(2))
+    if head[48:56] == again[48:56] and head[48] % 2 == 0: break
 file_bytes, row_bytes, process, n_rows, n_wanted, offset = struct.unpack_from("<6I", head, 8)
 rows = [head[offset + i * row_bytes:][:row_bytes] + b"\xff" * 40 for i in range(n_rows)]
 number = os.getpid()
