@@ -71,7 +71,8 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
   return is_number;
 }
 
-bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out)
+/* Of a default or a bound of the row; allocates nothing. */
+static bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out)
 {
   struct option_number number = {0};
   char *end = NULL;

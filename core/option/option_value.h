@@ -43,9 +43,6 @@ bool option_read_number(const struct option_reading *reading, const json_t *valu
  * size or duration that is too large, with errno ERANGE; and for the word that means "unlimited". */
 bool option_number(const struct hipmm_option *row, const json_t *value, struct option_number *number_out);
 
-/* The same for a default or a bound of the row; allocates nothing. */
-bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out);
-
 /* The same for the current value: the one in `object`, else the default. */
 bool option_current_number(const struct hipmm_option *row, const json_t *object, struct option_number *number_out);
 
