@@ -118,7 +118,7 @@ static void hand_round(const struct sub_allocator *row, int record, uint64_t see
 static void orders_streams_however_it_records(const struct sub_allocator *row)
 {
   for (int record = 0; record < RECORDS; record++)
-    for (uint64_t seed = 1; seed <= 4; seed++) hand_round(row, record, seed, seed % 2);
+    for (uint64_t seed = 1; seed <= 2; seed++) hand_round(row, record, seed, seed % 2);
 }
 
 /* A block in use that is freed on another stream is that stream's. */

@@ -690,7 +690,7 @@ static void says_why_it_cannot_begin(const struct sub_allocator *row)
 
 /* ---- Threads, and failures ---- */
 
-enum { THREADS = 4, ROUNDS = 150, HELD = 12 };
+enum { THREADS = 4, ROUNDS = 60, HELD = 12 };
 
 static int stream_of_thread(hipmm_stream_t *stream_out)
 {
