@@ -1149,14 +1149,11 @@ private:
   /* hipmm has given back its own idle memory by now. PyTorch's may be in the way; nothing is freed under a capture. */
   void *take_after_shortage(const Block &block)
   {
-    Figures &of = figures[block.device];
-    {
-      std::lock_guard<std::mutex> hold(of.lock);
-      of.retries++;
-    }
-    if (of.begun) return nullptr;
+    if (figures[block.device].begun) return nullptr;
     emptyCache({0, 0});
-    return obtain(block.device, block.bytes, block.stream);
+    void *ptr = obtain(block.device, block.bytes, block.stream);
+    if (ptr) count_shortage(block.device, false);
+    return ptr;
   }
 
   /* PyTorch's own allocator is asked, for its sentence, its observers and the pools that may be used at a shortage. Where
@@ -1177,16 +1174,21 @@ private:
     }
   }
 
+  /* Of what PyTorch's own allocator was not asked for, which counts too. */
+  void count_shortage(DeviceIndex device, bool is_failure)
+  {
+    std::lock_guard<std::mutex> hold(figures[device].lock);
+    figures[device].retries++;
+    if (is_failure) figures[device].failures++;
+  }
+
   [[noreturn]] void refuse(const Block &block, const std::string &reason, size_t free, size_t total, size_t allowed)
   {
     DeviceStats stats = getDeviceStats(block.device);
     auto live = static_cast<size_t>(stats.allocated_bytes[ALL].current);
     auto held = static_cast<size_t>(stats.reserved_bytes[ALL].current);
     std::vector<allocators::OutOfMemoryObserver> asked;
-    {
-      std::lock_guard<std::mutex> hold(figures[block.device].lock);
-      figures[block.device].failures++;
-    }
+    count_shortage(block.device, true);
     history.add(native, TraceEntry::OOM, block, free, block.context);
     c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(block.requested), live, held,
                                      c10::Device(c10::DeviceType::CUDA, block.device));
