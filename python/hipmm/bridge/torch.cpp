@@ -13,6 +13,7 @@
  * Figures are held for a few instructions and nothing is called under them. None is held while PyTorch's functions for call
  * stacks run, which wait for Python's global lock. */
 #include <c10/core/impl/GPUTrace.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -102,6 +103,7 @@ using UserAllocator = CUDAAllocator *;
 
 constexpr int MOST_DEVICES = 64;
 constexpr size_t GRANULE = 512; /* PyTorch's: every block's size is a multiple, and programs compute with that */
+constexpr size_t MOST_SMALL = size_t{1} << 20; /* PyTorch counts blocks up to this as of its pool for small ones */
 constexpr size_t MOST_BYTES = size_t{1} << 60;
 
 hipmm_functions hipmm;
@@ -433,14 +435,32 @@ private:
 
 /* ---- Figures ---- */
 
+/* A request as PyTorch rounds it, with PYTORCH_ALLOC_CONF's roundup_power2_divisions: parts between two powers of 2. */
+size_t rounded(size_t bytes)
+{
+#if TORCH_IS(10)
+  size_t parts = c10::CachingAllocator::AcceleratorAllocatorConfig::roundup_power2_divisions(bytes);
+#else
+  size_t parts = allocators::CUDAAllocatorConfig::roundup_power2_divisions(bytes);
+#endif
+  if (parts > 1 && bytes > GRANULE * parts) {
+    size_t power = GRANULE;
+    while (power <= bytes / 2) power *= 2;
+    size_t step = std::max<size_t>(power / parts, 1);
+    return (bytes + step - 1) / step * step;
+  }
+  return std::max<size_t>((bytes + GRANULE - 1) / GRANULE, 1) * GRANULE;
+}
+
 enum Figure { ALLOCATIONS, ALLOCATED_BYTES, REQUESTED_BYTES, FIGURES };
 
-constexpr size_t ALL = static_cast<size_t>(StatType::AGGREGATE), LARGE = static_cast<size_t>(StatType::LARGE_POOL);
+constexpr size_t ALL = static_cast<size_t>(StatType::AGGREGATE), SMALL = static_cast<size_t>(StatType::SMALL_POOL),
+                 LARGE = static_cast<size_t>(StatType::LARGE_POOL), TYPES = 3;
 
 /* What hipmm's blocks of a device are, and the peaks of them and PyTorch's together. */
 struct Figures {
   std::mutex lock;
-  std::array<Stat, FIGURES> own;              /* of hipmm's blocks */
+  std::array<std::array<Stat, TYPES>, FIGURES> own; /* of hipmm's blocks: all, small, large */
   std::array<int64_t, FIGURES> native_now{};  /* of PyTorch's, when they last changed */
   std::array<int64_t, FIGURES> peak{};        /* of both */
   Stat reserved;                              /* of both, as it is observed */
@@ -452,19 +472,21 @@ struct Figures {
 
   void raise_peaks()
   {
-    for (int i = 0; i < FIGURES; i++) peak[i] = std::max(peak[i], own[i].current + native_now[i]);
+    for (int i = 0; i < FIGURES; i++) peak[i] = std::max(peak[i], own[i][ALL].current + native_now[i]);
   }
   void count(const Block &block, bool is_free)
   {
     const std::array<size_t, FIGURES> by = {1, block.bytes, block.requested};
     std::lock_guard<std::mutex> hold(lock);
-    for (int i = 0; i < FIGURES; i++) is_free ? own[i].decrease(by[i]) : own[i].increase(by[i]);
+    for (int i = 0; i < FIGURES; i++)
+      for (size_t type : {ALL, block.bytes <= MOST_SMALL ? SMALL : LARGE})
+        is_free ? own[i][type].decrease(by[i]) : own[i][type].increase(by[i]);
     if (!is_free) raise_peaks();
   }
   int64_t allocated()
   {
     std::lock_guard<std::mutex> hold(lock);
-    return own[ALLOCATED_BYTES].current + native_now[ALLOCATED_BYTES];
+    return own[ALLOCATED_BYTES][ALL].current + native_now[ALLOCATED_BYTES];
   }
 };
 
@@ -613,7 +635,7 @@ public:
   {
     if (!is_watched()) return;
     Context kept = when.load() >= RecordContext::ALLOC ? std::move(context) : nullptr;
-    TraceEntry entry(action, block.device, address, block.bytes, block.stream, MempoolId_t{0, 0},
+    TraceEntry entry(action, block.device, address, block.requested, block.stream, MempoolId_t{0, 0},
                      c10::getApproximateTime(), std::move(kept), compile_contexts.empty() ? "" : compile_contexts.back()
 #if TORCH_IS(10)
                      ,
@@ -869,7 +891,7 @@ public:
   {
     {
       std::lock_guard<std::mutex> hold(pools_lock);
-      forget(device, pool, true);
+      (void)forget(device, pool);
       native->endAllocateToPool(device, pool);
     }
     finish(device, pool);
@@ -880,12 +902,12 @@ public:
   {
     {
       std::lock_guard<std::mutex> hold(pools_lock);
-      native->releasePool(device, pool);
       auto found = pool_uses.find({device, pool});
       if (found != pool_uses.end() && --found->second <= 0) {
         pool_uses.erase(found);
-        forget(device, pool, false);
+        while (forget(device, pool)) native->endAllocateToPool(device, pool);
       }
+      native->releasePool(device, pool);
     }
     finish(device, pool);
   }
@@ -931,10 +953,11 @@ public:
     merge(stats.active_bytes, of, ALLOCATED_BYTES);
     merge(stats.requested_bytes, of, REQUESTED_BYTES);
     observe(of.reserved, static_cast<int64_t>(held) + others, static_cast<int64_t>(held_peak) + others);
-    int64_t small = stats.reserved_bytes[static_cast<size_t>(StatType::SMALL_POOL)].current;
+    /* Of what hipmm holds, the blocks that are small count as small, and all else as large, as in snapshot(). */
+    int64_t small = stats.reserved_bytes[SMALL].current + of.own[ALLOCATED_BYTES][SMALL].current;
     stats.reserved_bytes[ALL] = of.reserved;
-    stats.reserved_bytes[LARGE].current = of.reserved.current - small;
-    stats.reserved_bytes[LARGE].peak = std::max(of.reserved.peak - small, stats.reserved_bytes[LARGE].peak);
+    observe(stats.reserved_bytes[SMALL], small, small);
+    observe(stats.reserved_bytes[LARGE], of.reserved.current - small, of.reserved.peak - small);
     stats.num_alloc_retries += of.retries;
     stats.num_ooms += of.failures;
     return stats;
@@ -945,7 +968,8 @@ public:
     if (device < 0 || device >= MOST_DEVICES) return;
     Figures &of = figures[device];
     std::lock_guard<std::mutex> hold(of.lock);
-    for (Stat &stat : of.own) stat.reset_accumulated();
+    for (auto &figure : of.own)
+      for (Stat &stat : figure) stat.reset_accumulated();
     of.reserved.reset_accumulated();
     of.retries = of.failures = 0;
   }
@@ -962,8 +986,8 @@ public:
     (void)getDeviceStats(device); /* what is held may have shrunk unobserved */
     std::lock_guard<std::mutex> hold(of.lock);
     for (int i = 0; i < FIGURES; i++) {
-      of.own[i].reset_peak();
-      of.peak[i] = of.own[i].current + of.native_now[i];
+      for (Stat &stat : of.own[i]) stat.reset_peak();
+      of.peak[i] = of.own[i][ALL].current + of.native_now[i];
     }
     of.reserved.reset_peak();
   }
@@ -990,7 +1014,7 @@ public:
     Figures &of = figures[device];
     if (!of.is_used || hipmm.device_held_bytes(device, &held, nullptr)) return;
     std::lock_guard<std::mutex> hold(of.lock);
-    int64_t idle = static_cast<int64_t>(held) - of.own[ALLOCATED_BYTES].current - of.source_bytes;
+    int64_t idle = static_cast<int64_t>(held) - of.own[ALLOCATED_BYTES][ALL].current - of.source_bytes;
     if (idle > 0) *largest = std::max(*largest, static_cast<size_t>(idle));
   }
 
@@ -1113,7 +1137,7 @@ private:
   void *take(DeviceIndex device, size_t requested, cudaStream_t stream)
   {
     Block block;
-    block.bytes = (requested + GRANULE - 1) / GRANULE * GRANULE;
+    block.bytes = rounded(requested);
     block.requested = requested;
     block.stream = stream;
     block.device = device;
@@ -1150,7 +1174,11 @@ private:
   void *take_after_shortage(const Block &block)
   {
     if (figures[block.device].begun) return nullptr;
-    emptyCache({0, 0});
+    try {
+      emptyCache({0, 0});
+    } catch (const c10::Error &) {
+      /* a capture that PyTorch's own allocator knows of has not ended */
+    }
     void *ptr = obtain(block.device, block.bytes, block.stream);
     if (ptr) count_shortage(block.device, false);
     return ptr;
@@ -1231,16 +1259,16 @@ private:
 #endif
   }
 
-  /* pools_lock is held. */
-  void forget(DeviceIndex device, MempoolId_t pool, bool only_one)
+  /* The last begin of the pool is over. False: there is none. pools_lock is held. */
+  bool forget(DeviceIndex device, MempoolId_t pool)
   {
     std::vector<Begun> &entries = begun[device];
-    for (size_t i = entries.size(); i-- > 0;) {
-      if (entries[i].pool != pool) continue;
-      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
-      figures[device].begun--;
-      if (only_one) return;
-    }
+    auto is_of_pool = [&](const Begun &entry) { return entry.pool == pool; };
+    auto found = std::find_if(entries.rbegin(), entries.rend(), is_of_pool);
+    if (found == entries.rend()) return false;
+    entries.erase(std::next(found).base());
+    figures[device].begun--;
+    return true;
   }
 
   /* What was freed in a capture and kept for it is freed now. */
@@ -1274,15 +1302,15 @@ private:
     of.raise_peaks();
   }
 
-  /* All of hipmm's blocks count as large. */
   template <class Stats> static void merge(Stats &stats, const Figures &of, Figure figure)
   {
-    for (size_t type : {ALL, LARGE}) {
+    for (size_t type = 0; type < TYPES; type++) {
       Stat &stat = stats[type];
-      stat.peak = std::max({stat.peak, of.own[figure].peak, stat.current + of.own[figure].current});
-      stat.current += of.own[figure].current;
-      stat.allocated += of.own[figure].allocated;
-      stat.freed += of.own[figure].freed;
+      const Stat &own = of.own[figure][type];
+      stat.peak = std::max({stat.peak, own.peak, stat.current + own.current});
+      stat.current += own.current;
+      stat.allocated += own.allocated;
+      stat.freed += own.freed;
     }
     stats[ALL].peak = std::max(stats[ALL].peak, of.peak[figure]);
   }
@@ -1296,7 +1324,8 @@ private:
     stat.peak = std::max({stat.peak, now, peak});
   }
 
-  /* hipmm's ranges as segments that can grow, without what PyTorch has of them for private pools, and what others have. */
+  /* hipmm's ranges as segments that can grow, without what PyTorch has of them for private pools, and what others have. A
+   * segment has small blocks only, or none, as PyTorch's have. */
   void add_segments(SnapshotInfo &info, DeviceIndex device)
   {
     std::map<size_t, Block> live = blocks.all(device);
@@ -1307,29 +1336,30 @@ private:
     };
     for (const Extent &extent : extents_held(device)) {
       auto found = live.find(extent.address);
-      bool is_ours = found != live.end();
-      if (extent.begins || segment.address + segment.total_size != extent.address) end();
+      bool is_ours = found != live.end(), is_large = !is_ours || found->second.bytes > MOST_SMALL;
+      if (extent.begins || segment.address + segment.total_size != extent.address || segment.is_large != is_large) end();
       if (extent.is_live && !is_ours) {
         end();
         continue;
       }
-      begin_segment(segment, device, extent.address);
+      begin_segment(segment, device, extent.address, is_large);
       add_block(segment, is_ours ? found->second.bytes : extent.bytes, is_ours ? &found->second : nullptr);
       if (is_ours) live.erase(found);
     }
     end();
     for (const auto &entry : live) {
-      begin_segment(segment, device, entry.first);
+      begin_segment(segment, device, entry.first, entry.second.bytes > MOST_SMALL);
       add_block(segment, entry.second.bytes, &entry.second);
       end();
     }
   }
-  static void begin_segment(allocators::SegmentInfo &segment, DeviceIndex device, size_t address)
+  static void begin_segment(allocators::SegmentInfo &segment, DeviceIndex device, size_t address, bool is_large)
   {
     if (segment.total_size) return;
     segment.address = address;
     segment.device = device;
-    segment.is_large = segment.is_expandable = true;
+    segment.is_large = is_large;
+    segment.is_expandable = true;
   }
   static void add_block(allocators::SegmentInfo &segment, size_t bytes, const Block *block)
   {
