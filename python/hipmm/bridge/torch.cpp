@@ -725,6 +725,41 @@ std::vector<Extent> extents_held(DeviceIndex device)
   return extents;
 }
 
+/* What is held, as ranges that touch no other: by where each begins, where it ends. */
+using Ranges = std::map<size_t, size_t>;
+
+Ranges ranges_held(DeviceIndex device, Source &source)
+{
+  Ranges ranges;
+  size_t begin = 0, end = 0;
+  for (const Extent &extent : extents_held(device)) {
+    if (extent.is_live && source.has(extent.address)) continue; /* PyTorch tells of those itself */
+    if (end && extent.address > end) ranges[begin] = end;
+    if (!end || extent.address > end) begin = extent.address;
+    end = std::max(end, extent.address + (extent.bytes + GRANULE - 1) / GRANULE * GRANULE);
+  }
+  if (end) ranges[begin] = end;
+  return ranges;
+}
+
+/* What of `from` is not in `without`. */
+Ranges ranges_without(const Ranges &from, const Ranges &without)
+{
+  Ranges left;
+  for (const auto &range : from) {
+    size_t begin = range.first;
+    auto other = without.upper_bound(begin);
+    if (other != without.begin()) --other;
+    for (; other != without.end() && other->first < range.second; ++other) {
+      if (other->second <= begin) continue;
+      if (other->first > begin) left[begin] = other->first;
+      begin = other->second;
+    }
+    if (begin < range.second) left[begin] = range.second;
+  }
+  return left;
+}
+
 /* ---- The allocator ---- */
 
 class Bridge;
@@ -798,7 +833,10 @@ public:
     history.add(native, TraceEntry::FREE_REQUESTED, block, address, context ? context : block.context);
     history.add(native, TraceEntry::FREE_COMPLETED, block, address, context ? context : block.context);
     report(ptr, -static_cast<int64_t>(block.bytes), block.device);
-    hipmm.torch_free(ptr, static_cast<ssize_t>(block.bytes), block.device, block.stream);
+    if (!figures[block.device].begun || !is_captured(block.stream))
+      hipmm.torch_free(ptr, static_cast<ssize_t>(block.bytes), block.device, block.stream);
+    else
+      keep_for_capture(ptr, block);
   }
   c10::DeleterFnPtr raw_deleter() const override
   {
@@ -931,7 +969,11 @@ public:
     native->emptyCache(pool);
     native_changes++;
     source.free_waiting();
-    if (pool == MempoolId_t{0, 0} && is_any_used()) hipmm.torch_reset();
+    if (pool != MempoolId_t{0, 0} || !is_any_used()) return;
+    hipmm.torch_reset();
+    Context context = history.context_for(RecordContext::ALL);
+    for (int device = 0; device < MOST_DEVICES; device++)
+      if (figures[device].is_used) watch_ranges(static_cast<DeviceIndex>(device), context);
   }
 
   /* ---- Figures ---- */
@@ -1043,6 +1085,7 @@ public:
     native->recordHistory(enabled, recorder, most, when, clears, skipped);
     for (const std::string &action : skipped) skips |= 1u << c10::CachingDeviceAllocator::parseTraceEntryAction(action);
     history.set(enabled, recorder, most, when, clears, skips);
+    watch_from_now();
   }
 #else
   void recordHistory(bool enabled, allocators::CreateContextFn recorder, size_t most, RecordContext when,
@@ -1050,6 +1093,7 @@ public:
   {
     native->recordHistory(enabled, recorder, most, when, clears);
     history.set(enabled, recorder, most, when, clears, 0);
+    watch_from_now();
   }
 #endif
 #if TORCH_IS(12)
@@ -1089,11 +1133,7 @@ public:
   {
     native->attachAllocatorTraceTracker(tracker);
     history.add_tracker(std::move(tracker));
-  }
-
-  CUDAAllocator *replaced() const
-  {
-    return native;
+    watch_from_now();
   }
 
 private:
@@ -1149,6 +1189,7 @@ private:
     blocks.add(ptr, block);
     refresh_if_changed(device);
     figures[device].count(block, false);
+    watch_ranges(device, block.context);
     history.add(native, TraceEntry::ALLOC, block, address, block.context);
     report(ptr, static_cast<int64_t>(block.bytes), device);
     if (const auto *interpreter = c10::impl::GPUTrace::get_trace())
@@ -1271,11 +1312,36 @@ private:
     return true;
   }
 
+  static bool is_captured(cudaStream_t stream)
+  {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (!cudaStreamIsCapturing(stream, &status)) return status != cudaStreamCaptureStatusNone;
+    (void)cudaGetLastError();
+    return false;
+  }
+
+  /* A block of a stream that is captured: not every resource of hipmm can take it back before the capture is over. */
+  void keep_for_capture(void *ptr, const Block &block)
+  {
+    std::lock_guard<std::mutex> hold(kept_lock);
+    kept.emplace_back(ptr, block);
+  }
+
   /* What was freed in a capture and kept for it is freed now. */
   void finish(DeviceIndex device, MempoolId_t pool)
   {
+    std::vector<std::pair<void *, Block>> freed;
     native_changes++;
     if (figures[device].begun) return;
+    {
+      std::lock_guard<std::mutex> hold(kept_lock);
+      auto is_other = [device](const std::pair<void *, Block> &entry) { return entry.second.device != device; };
+      auto middle = std::stable_partition(kept.begin(), kept.end(), is_other);
+      freed.assign(middle, kept.end());
+      kept.erase(middle, kept.end());
+    }
+    for (const auto &entry : freed)
+      hipmm.torch_free(entry.first, static_cast<ssize_t>(entry.second.bytes), device, entry.second.stream);
     hipmm.torch_end_allocate_to_pool(device, {pool.first, pool.second});
     source.free_waiting();
   }
@@ -1313,6 +1379,34 @@ private:
       stat.freed += own.freed;
     }
     stats[ALL].peak = std::max(stats[ALL].peak, of.peak[figure]);
+  }
+  /* Tells PyTorch's histories and trackers how what is held has changed. Once they begin, what is held already is no change. */
+  void watch_ranges(DeviceIndex device, const Context &context, bool is_told = true)
+  {
+    size_t held = 0;
+    Ranges gone, come;
+    if (!history.is_watched() || hipmm.device_held_bytes(device, &held, nullptr)) return;
+    {
+      std::lock_guard<std::mutex> hold(ranges_lock);
+      if (is_told && held == ranges_bytes[device]) return;
+      Ranges now = ranges_held(device, source);
+      gone = ranges_without(ranges[device], now);
+      come = ranges_without(now, ranges[device]);
+      ranges[device] = std::move(now);
+      ranges_bytes[device] = held;
+    }
+    Block part;
+    part.device = device;
+    for (const auto &each : {std::make_pair(&gone, TraceEntry::SEGMENT_UNMAP), std::make_pair(&come, TraceEntry::SEGMENT_MAP)})
+      for (const auto &range : *each.first) {
+        part.requested = part.bytes = range.second - range.first;
+        if (is_told) history.add(native, each.second, part, range.first, context);
+      }
+  }
+  void watch_from_now()
+  {
+    for (int device = 0; device < MOST_DEVICES; device++)
+      if (figures[device].is_used) watch_ranges(static_cast<DeviceIndex>(device), nullptr, false);
   }
   static void observe(Stat &stat, int64_t now, int64_t peak)
   {
@@ -1388,6 +1482,11 @@ private:
   std::mutex pools_lock;
   std::array<std::vector<Begun>, MOST_DEVICES> begun;
   std::map<std::pair<DeviceIndex, MempoolId_t>, int> pool_uses;
+  std::mutex kept_lock;
+  std::vector<std::pair<void *, Block>> kept; /* freed blocks of streams that are captured */
+  std::mutex ranges_lock; /* held while hipmm is asked, never while PyTorch is */
+  std::array<Ranges, MOST_DEVICES> ranges;
+  std::array<size_t, MOST_DEVICES> ranges_bytes{};
   std::mutex observers_lock;
   std::vector<allocators::OutOfMemoryObserver> observers;
 };
