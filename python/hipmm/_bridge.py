@@ -30,6 +30,7 @@ _FUNCTIONS = (
 _OLDEST = (2, 8)
 _CXX20_SINCE = (2, 14)
 _SECONDS = 300  # a compilation takes about ten
+_NO_PLACE = ("No space left", "Disk quota", "Read-only file system", "Permission denied", "cannot open output file")
 _HERE = pathlib.Path(__file__).parent / "bridge"
 
 
@@ -73,10 +74,11 @@ def _cuda_headers(root: pathlib.Path) -> pathlib.Path:
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
     folders = [*glob.glob(str(root.parent / "nvidia/cu[0-9]*/include")), str(root.parent / "nvidia/cuda_runtime/include")]
     folders += [os.path.join(home, "include") for home in homes if home]
-    for folder in folders:
-        if os.path.exists(os.path.join(folder, "cuda_runtime_api.h")):
-            return pathlib.Path(folder)
-    raise Unavailable(f"CUDA's header cuda_runtime_api.h is in none of {', '.join(folders)}")
+    found = [folder for folder in folders if os.path.exists(os.path.join(folder, "cuda_runtime_api.h"))]
+    whole = [folder for folder in found if os.path.exists(os.path.join(folder, "crt/host_defines.h"))]
+    if not found:
+        raise Unavailable(f"CUDA's header cuda_runtime_api.h is in none of {', '.join(folders)}")
+    return pathlib.Path((whole or found)[0])
 
 
 def _command(torch: Any) -> list[str]:
@@ -124,6 +126,8 @@ def _compile(command: list[str], output: pathlib.Path) -> None:
     except OSError as error:
         raise Unavailable(f"{command[0]} cannot be run: {error.strerror}") from None
     if done.returncode:
+        if any(text in done.stderr for text in _NO_PLACE):
+            raise OSError(f"{output.parent} cannot be written")
         lines = [line for line in done.stderr.splitlines() if "error" in line or "cannot" in line]
         raise Unavailable(f"{command[0]} does not compile the bridge: {(lines or ['no message'])[0].strip()}")
 
@@ -177,8 +181,8 @@ def _load(torch: Any) -> ctypes.CDLL:
     command = _command(torch)
     try:
         return _cached(torch, command)
-    except (OSError, Unavailable) as error:
-        reason = error  # a full disk is the compiler's failure
+    except OSError as error:
+        reason = error
     try:
         with tempfile.TemporaryDirectory(prefix="hipmm-") as folder:
             file = pathlib.Path(folder) / "bridge.so"

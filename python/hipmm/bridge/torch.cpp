@@ -9,9 +9,9 @@
  * Each block goes back by its address, and every DataPtr has the bridge's deleter, since PyTorch recognises its own blocks
  * by that.
  *
- * Order of locks: Bridge::pools_lock, then the device's lock of PyTorch's allocator, then hipmm's. Those of Shard and
- * Figures are held for a few instructions and nothing is called under them. None is held while PyTorch's functions for call
- * stacks run, which wait for Python's global lock. */
+ * Order of locks: Bridge::pools_lock, then the device's lock of PyTorch's allocator, then Bridge::ranges_lock, Source's and
+ * hipmm's. All others are held for a few instructions, and nothing is called under them. None is held while PyTorch's
+ * functions for call stacks run, which wait for Python's global lock. */
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -68,7 +68,8 @@ struct hipmm_functions {
   int (*resource_get_for_device)(int device, hipmm_resource **resource_out);
   void (*resource_release)(hipmm_resource *resource);
   int (*resource_reset_peaks)(hipmm_resource *resource);
-  int (*resource_visit_blocks)(hipmm_resource *resource, void (*visitor)(void *arg, const hipmm_extent *extent), void *arg);
+  int (*resource_visit_blocks)(hipmm_resource *resource, void (*visitor)(void *arg, const hipmm_extent *extent),
+                               void *arg);
   int (*resource_upstream_count)(hipmm_resource *resource, size_t *count_out);
   int (*resource_upstream)(hipmm_resource *resource, size_t index, hipmm_resource **upstream_out);
   const char *(*last_error_message)(void);
@@ -310,7 +311,8 @@ public:
   {
     native->createOrIncrefPool(device, pool, std::move(allocator));
   }
-  bool checkPoolLiveAllocations(DeviceIndex device, MempoolId_t pool, const std::unordered_set<void *> &expected) override
+  bool checkPoolLiveAllocations(DeviceIndex device, MempoolId_t pool,
+                                const std::unordered_set<void *> &expected) override
   {
     return native->checkPoolLiveAllocations(device, pool, expected);
   }
@@ -461,14 +463,14 @@ constexpr size_t ALL = static_cast<size_t>(StatType::AGGREGATE), SMALL = static_
 struct Figures {
   std::mutex lock;
   std::array<std::array<Stat, TYPES>, FIGURES> own; /* of hipmm's blocks: all, small, large */
-  std::array<int64_t, FIGURES> native_now{};  /* of PyTorch's, when they last changed */
-  std::array<int64_t, FIGURES> peak{};        /* of both */
-  Stat reserved;                              /* of both, as it is observed */
-  int64_t retries = 0, failures = 0;          /* of hipmm's allocations: num_alloc_retries, num_ooms */
-  std::atomic<size_t> allowed{SIZE_MAX};      /* bytes that may be held; SIZE_MAX: no limit */
-  std::atomic<int64_t> source_bytes{0};       /* of PyTorch's segments that are hipmm's */
-  std::atomic<int> begun{0};                  /* private pools that take allocations now */
-  std::atomic<bool> is_used{false};           /* hipmm's stack is built */
+  std::array<int64_t, FIGURES> native_now{};        /* of PyTorch's, when they last changed */
+  std::array<int64_t, FIGURES> peak{};              /* of both */
+  Stat reserved;                                    /* of both, as it is observed */
+  int64_t retries = 0, failures = 0;                /* of hipmm's allocations: num_alloc_retries, num_ooms */
+  std::atomic<size_t> allowed{SIZE_MAX};            /* bytes that may be held; SIZE_MAX: no limit */
+  std::atomic<int64_t> source_bytes{0};             /* of PyTorch's segments that are hipmm's */
+  std::atomic<int> begun{0};                        /* private pools that take allocations now */
+  std::atomic<bool> is_used{false};                 /* hipmm's stack is built */
 
   void raise_peaks()
   {
@@ -501,28 +503,26 @@ public:
   {
   }
 
-  /* Memory that any stream may use at once: what was freed on another stream is waited for. */
+  /* Memory that any stream may use at once: what was freed on another stream is waited for, on a stream that nobody captures. */
   void *raw_alloc(size_t bytes) override
   {
     void *ptr = nullptr;
     DeviceIndex device = current();
-    if (device < 0 || hipmm.torch_try_malloc(bytes, device, nullptr, &ptr)) return nullptr;
-    size_t held = 0;
+    if (device < 0) return nullptr;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    Figures &of = figures[device];
     bool has_mode = !cudaThreadExchangeStreamCaptureMode(&mode);
-    bool is_ready = !cudaStreamSynchronize(nullptr);
-    if (has_mode) (void)cudaThreadExchangeStreamCaptureMode(&mode);
-    bool is_within = of.allowed == SIZE_MAX || hipmm.device_held_bytes(device, &held, nullptr) || held <= of.allowed;
-    of.is_used = true;
-    if (!is_ready || !is_within) {
-      (void)cudaGetLastError();
-      hipmm.torch_free(ptr, static_cast<ssize_t>(bytes), device, nullptr);
-      return nullptr;
-    }
     std::lock_guard<std::mutex> hold(lock);
+    cudaStream_t stream = stream_of(device);
+    figures[device].is_used = true;
+    if (!hipmm.torch_try_malloc(bytes, device, stream, &ptr) && !may_keep(device, stream)) {
+      (void)cudaGetLastError();
+      hipmm.torch_free(ptr, static_cast<ssize_t>(bytes), device, stream);
+      ptr = nullptr;
+    }
+    if (has_mode) (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    if (!ptr) return nullptr;
     segments[ptr] = {bytes, device};
-    of.source_bytes += static_cast<int64_t>(bytes);
+    figures[device].source_bytes += static_cast<int64_t>(bytes);
     return ptr;
   }
   void *raw_alloc_with_stream(size_t bytes, cudaStream_t) override
@@ -578,12 +578,25 @@ private:
     int device = -1;
     return cudaGetDevice(&device) || device >= MOST_DEVICES ? -1 : static_cast<DeviceIndex>(device);
   }
+  /* The lock is held. The default stream, where there can be no other. */
+  cudaStream_t stream_of(DeviceIndex device)
+  {
+    cudaStream_t &stream = streams[device];
+    if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) stream = nullptr;
+    return stream;
+  }
+  bool may_keep(DeviceIndex device, cudaStream_t stream)
+  {
+    size_t held = 0, allowed = figures[device].allowed;
+    return !cudaStreamSynchronize(stream) &&
+           (allowed == SIZE_MAX || hipmm.device_held_bytes(device, &held, nullptr) || held <= allowed);
+  }
   void give_back(void *ptr, const Segment &segment)
   {
     int before = current();
     if (before != segment.device) (void)cudaSetDevice(segment.device);
     (void)cudaDeviceSynchronize();
-    hipmm.torch_free(ptr, static_cast<ssize_t>(segment.bytes), segment.device, nullptr);
+    hipmm.torch_free(ptr, static_cast<ssize_t>(segment.bytes), segment.device, streams[segment.device]);
     figures[segment.device].source_bytes -= static_cast<int64_t>(segment.bytes);
     if (before >= 0 && before != segment.device) (void)cudaSetDevice(before);
   }
@@ -591,6 +604,7 @@ private:
   std::mutex lock;
   std::map<void *, Segment> segments;
   std::vector<void *> waiting; /* of segments */
+  std::array<cudaStream_t, MOST_DEVICES> streams{};
   Figures *figures = nullptr;
 };
 
@@ -638,7 +652,7 @@ public:
     TraceEntry entry(action, block.device, address, block.requested, block.stream, MempoolId_t{0, 0},
                      c10::getApproximateTime(), std::move(kept), compile_contexts.empty() ? "" : compile_contexts.back()
 #if TORCH_IS(10)
-                     ,
+                                                                     ,
                      metadata ? *metadata : native->getUserMetadata()
 #endif
     );
@@ -690,7 +704,8 @@ struct Extent {
 void add_extent(void *arg, const hipmm_extent *extent)
 {
   auto *extents = static_cast<std::vector<Extent> *>(arg);
-  extents->push_back({reinterpret_cast<size_t>(extent->ptr), extent->bytes, extent->state == 1, (extent->flags & 1) != 0});
+  extents->push_back(
+      {reinterpret_cast<size_t>(extent->ptr), extent->bytes, extent->state == 1, (extent->flags & 1) != 0});
 }
 
 /* The ranges of the topmost resources at or below `resource` that divide memory, or are sources. */
@@ -719,7 +734,8 @@ std::vector<Extent> extents_held(DeviceIndex device)
   if (hipmm.resource_get_for_device(device, &resource)) return extents;
   extents = extents_of(resource, 0);
   hipmm.resource_release(resource);
-  std::stable_sort(extents.begin(), extents.end(), [](const Extent &a, const Extent &b) { return a.address < b.address; });
+  std::stable_sort(extents.begin(), extents.end(),
+                   [](const Extent &a, const Extent &b) { return a.address < b.address; });
   auto is_same = [](const Extent &a, const Extent &b) { return a.address == b.address; };
   extents.erase(std::unique(extents.begin(), extents.end(), is_same), extents.end());
   return extents;
@@ -794,7 +810,8 @@ public:
 
   DataPtr allocate(size_t bytes) override
   {
-    TORCH_CHECK_WITH(OutOfMemoryError, bytes < MOST_BYTES, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes < MOST_BYTES,
+                     "CUDA out of memory. Tried to allocate more than 1EB memory.");
     DeviceIndex device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
     if (!serves(device)) return adopt(native->allocate(bytes));
@@ -812,7 +829,8 @@ public:
   {
     DeviceIndex device = 0;
     if (!bytes) return nullptr;
-    TORCH_CHECK_WITH(OutOfMemoryError, bytes < MOST_BYTES, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes < MOST_BYTES,
+                     "CUDA out of memory. Tried to allocate more than 1EB memory.");
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
     return serves(device) ? take(device, bytes, stream) : native->raw_alloc_with_stream(bytes, stream);
   }
@@ -987,7 +1005,8 @@ public:
     if (of.is_used && hipmm.device_held_bytes(device, &held, &held_peak)) held = held_peak = 0;
     int64_t others = stats.reserved_bytes[ALL].current - of.source_bytes;
     std::lock_guard<std::mutex> hold(of.lock);
-    of.native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current, stats.requested_bytes[ALL].current};
+    of.native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current,
+                     stats.requested_bytes[ALL].current};
     of.raise_peaks();
     merge(stats.allocation, of, ALLOCATIONS);
     merge(stats.active, of, ALLOCATIONS);
@@ -1266,13 +1285,13 @@ private:
       asked = observers;
     }
     for (const auto &observer : asked) observer(block.device, block.bytes, allowed == SIZE_MAX ? total : allowed, free);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", format_size(block.bytes), ". GPU ",
-                     static_cast<int>(block.device), " has a total capacity of ", format_size(total), " of which ",
-                     format_size(free), " is free. ", allowed == SIZE_MAX ? "" : format_size(allowed) + " allowed; ",
-                     "Of the allocated memory ", format_size(live), " is allocated by PyTorch, and ",
-                     format_size(held > live ? held - live : 0),
-                     " is reserved by PyTorch but unallocated. (hipmm: ", reason, ")");
-    abort(); /* not reached */
+    std::string text = "CUDA out of memory. Tried to allocate " + format_size(block.bytes) + ". GPU " +
+                       std::to_string(static_cast<int>(block.device)) + " has a total capacity of " + format_size(total) +
+                       " of which " + format_size(free) + " is free. ";
+    if (allowed != SIZE_MAX) text += format_size(allowed) + " allowed; ";
+    text += "Of the allocated memory " + format_size(live) + " is allocated by PyTorch, and " +
+            format_size(held > live ? held - live : 0) + " is reserved by PyTorch but unallocated. (hipmm: " + reason + ")";
+    throw c10::OutOfMemoryError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text);
   }
 
   void report(void *ptr, int64_t bytes, DeviceIndex device)
@@ -1364,7 +1383,8 @@ private:
     DeviceStats stats = native->getDeviceStats(device);
     Figures &of = figures[device];
     std::lock_guard<std::mutex> hold(of.lock);
-    of.native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current, stats.requested_bytes[ALL].current};
+    of.native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current,
+                     stats.requested_bytes[ALL].current};
     of.raise_peaks();
   }
 
@@ -1397,7 +1417,8 @@ private:
     }
     Block part;
     part.device = device;
-    for (const auto &each : {std::make_pair(&gone, TraceEntry::SEGMENT_UNMAP), std::make_pair(&come, TraceEntry::SEGMENT_MAP)})
+    for (const auto &each :
+         {std::make_pair(&gone, TraceEntry::SEGMENT_UNMAP), std::make_pair(&come, TraceEntry::SEGMENT_MAP)})
       for (const auto &range : *each.first) {
         part.requested = part.bytes = range.second - range.first;
         if (is_told) history.add(native, each.second, part, range.first, context);
@@ -1431,7 +1452,8 @@ private:
     for (const Extent &extent : extents_held(device)) {
       auto found = live.find(extent.address);
       bool is_ours = found != live.end(), is_large = !is_ours || found->second.bytes > MOST_SMALL;
-      if (extent.begins || segment.address + segment.total_size != extent.address || segment.is_large != is_large) end();
+      if (extent.begins || segment.address + segment.total_size != extent.address || segment.is_large != is_large)
+        end();
       if (extent.is_live && !is_ours) {
         end();
         continue;
@@ -1484,7 +1506,7 @@ private:
   std::map<std::pair<DeviceIndex, MempoolId_t>, int> pool_uses;
   std::mutex kept_lock;
   std::vector<std::pair<void *, Block>> kept; /* freed blocks of streams that are captured */
-  std::mutex ranges_lock; /* held while hipmm is asked, never while PyTorch is */
+  std::mutex ranges_lock;                     /* held while hipmm is asked, never while PyTorch is */
   std::array<Ranges, MOST_DEVICES> ranges;
   std::array<size_t, MOST_DEVICES> ranges_bytes{};
   std::mutex observers_lock;
