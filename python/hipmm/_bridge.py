@@ -70,12 +70,13 @@ def _compiler() -> str:
 
 
 def _cuda_headers(root: pathlib.Path) -> pathlib.Path:
-    """The folder of cuda_runtime_api.h: of the wheels that PyTorch depends on, or of a toolkit."""
+    """The folder of cuda_runtime_api.h: of the wheels that PyTorch depends on, or of a toolkit. A folder that has the headers
+    of CUDA's compiler too is preferred. Some wheels have a few of them, and only a whole set can be mixed with the others."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
     folders = [*glob.glob(str(root.parent / "nvidia/cu[0-9]*/include")), str(root.parent / "nvidia/cuda_runtime/include")]
     folders += [os.path.join(home, "include") for home in homes if home]
     found = [folder for folder in folders if os.path.exists(os.path.join(folder, "cuda_runtime_api.h"))]
-    whole = [folder for folder in found if os.path.exists(os.path.join(folder, "crt/host_defines.h"))]
+    whole = [folder for folder in found if os.path.exists(os.path.join(folder, "crt/host_config.h"))]
     if not found:
         raise Unavailable(f"CUDA's header cuda_runtime_api.h is in none of {', '.join(folders)}")
     return pathlib.Path((whole or found)[0])
