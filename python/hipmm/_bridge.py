@@ -207,6 +207,30 @@ def install(torch: Any) -> None:
     if refusal is not None:
         raise Unavailable(refusal.decode(errors="replace"))
     _watch_changes(torch, library)
+    _share_by_pytorch(torch, library)
+
+
+def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
+    """A storage that is to be shared with another process moves into memory of PyTorch's own allocator first: a handle
+    stands for all of an allocation of the driver, and hipmm's memory may be mapped. Tensors see nothing of the move but another
+    data_ptr(). A captured graph that has the address must not be replayed afterwards."""
+    storages = getattr(torch, "UntypedStorage", None)
+    share = getattr(storages, "_share_cuda_", None)
+    if share is None or hasattr(share, "hipmm_bridge"):
+        return
+    library.hipmm_bridge_has.argtypes = [ctypes.c_void_p]
+
+    def shared(storage: Any, *arguments: Any, **options: Any) -> Any:
+        if storage.device.type == "cuda" and storage.resizable() and library.hipmm_bridge_has(storage.data_ptr()):
+            library.hipmm_bridge_leave_to_native(1)
+            try:
+                storage.resize_(storage.nbytes())  # allocates anew and copies
+            finally:
+                library.hipmm_bridge_leave_to_native(0)
+        return share(storage, *arguments, **options)
+
+    shared.hipmm_bridge = True  # type: ignore[attr-defined]
+    storages._share_cuda_ = shared
 
 
 def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:

@@ -781,6 +781,7 @@ Ranges ranges_without(const Ranges &from, const Ranges &without)
 class Bridge;
 Bridge *bridge;
 void bridge_delete(void *ptr);
+thread_local bool is_left_to_native; /* what the thread allocates now is PyTorch's own, for other processes */
 
 std::string format_size(uint64_t bytes)
 {
@@ -814,7 +815,7 @@ public:
                      "CUDA out of memory. Tried to allocate more than 1EB memory.");
     DeviceIndex device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-    if (!serves(device)) return adopt(native->allocate(bytes));
+    if (!serves(device) || is_left_to_native) return adopt(native->allocate(bytes));
     void *ptr = bytes ? take(device, bytes, c10::cuda::getCurrentCUDAStream(device)) : nullptr;
     return {ptr, ptr, &bridge_delete, c10::Device(c10::DeviceType::CUDA, device)};
   }
@@ -851,6 +852,8 @@ public:
     history.add(native, TraceEntry::FREE_REQUESTED, block, address, context ? context : block.context);
     history.add(native, TraceEntry::FREE_COMPLETED, block, address, context ? context : block.context);
     report(ptr, -static_cast<int64_t>(block.bytes), block.device);
+    if (is_left_to_native) /* the thread's stream has the copy, which may not be the block's stream */
+      hipmm.torch_record_stream(ptr, c10::cuda::getCurrentCUDAStream(block.device));
     if (!figures[block.device].begun || !is_captured(block.stream))
       hipmm.torch_free(ptr, static_cast<ssize_t>(block.bytes), block.device, block.stream);
     else
@@ -913,12 +916,15 @@ public:
       return native->memcpyAsync(to, to_device, from, from_device, bytes, stream, has_access);
     return cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream);
   }
+  bool has(const void *ptr)
+  {
+    return blocks.find(ptr, nullptr);
+  }
   ShareableHandle shareIpcHandle(void *ptr) override
   {
     TORCH_CHECK(!blocks.find(ptr, nullptr),
-                "hipmm: this tensor's memory cannot be shared with another process: it is a part of what hipmm holds. "
-                "Allocate the tensor under torch.cuda.use_mem_pool(torch.cuda.MemPool()) with "
-                "a graph of hipmm's that maps no memory, or run without hipmm.");
+                "hipmm: this tensor's memory cannot be shared with another process: it is a part of what hipmm holds, "
+                "and its storage cannot be moved. Share a copy of the tensor (clone()).");
     return native->shareIpcHandle(ptr);
   }
 
@@ -1549,6 +1555,19 @@ extern "C" __attribute__((visibility("default"))) const char *hipmm_bridge_insta
     refusal = error.what();
     return refusal.c_str();
   }
+}
+
+/* Whether a block of hipmm's begins at the address. */
+extern "C" __attribute__((visibility("default"))) int hipmm_bridge_has(void *ptr)
+{
+  return bridge && bridge->has(ptr);
+}
+
+/* Whether the calling thread's allocations are left to PyTorch's own allocator from now on, whose memory other processes can
+ * open. What the thread frees meanwhile is kept until the thread's current stream has used it. */
+extern "C" __attribute__((visibility("default"))) void hipmm_bridge_leave_to_native(int is_left)
+{
+  is_left_to_native = is_left != 0;
 }
 
 /* Whether the bridge is what PyTorch asks. */
