@@ -193,7 +193,7 @@ def _load(torch: Any) -> ctypes.CDLL:
         raise Unavailable(f"the bridge cannot be loaded: {reason}; {error}") from None
 
 
-# ---- In force
+# ---- In PyTorch's place
 
 
 def install(torch: Any) -> None:
@@ -201,9 +201,12 @@ def install(torch: Any) -> None:
     _check(torch)
     addresses = [_hipmm.function("hipmm_" + name) for name in _FUNCTIONS]
     library = _load(torch)
-    library.hipmm_bridge_install.restype = ctypes.c_char_p
     table = (ctypes.c_void_p * len(addresses))(*addresses)
-    refusal = library.hipmm_bridge_install(table, int(_hipmm.is_under_run()))
+    try:
+        library.hipmm_bridge_install.restype = ctypes.c_char_p
+        refusal = library.hipmm_bridge_install(table, int(_hipmm.is_under_run()))
+    except AttributeError as error:
+        raise Unavailable(f"the bridge is not whole: {error}") from None
     if refusal is not None:
         raise Unavailable(refusal.decode(errors="replace"))
     _watch_changes(torch, library)
@@ -234,14 +237,14 @@ def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
 
 
 def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:
-    """A program's own allocator, put in force later, wins, and a line says so."""
+    """A program's own allocator that comes later wins, and a line says so."""
     change = getattr(torch._C, "_cuda_changeCurrentAllocator", None)
     if change is None:
         return
 
     def watched(allocator: Any) -> None:
         change(allocator)
-        if not library.hipmm_bridge_is_in_force():
+        if not library.hipmm_bridge_is_current():
             sys.stderr.write("hipmm: PyTorch has an allocator of the program's own from here on\n")
 
     torch._C._cuda_changeCurrentAllocator = watched

@@ -82,7 +82,7 @@ def _use_bridge() -> Any:
     try:
         _bridge.install(torch)
     except _bridge.Unavailable as error:
-        raise RuntimeError(f"hipmm's bridge is not in force: {error}") from None
+        raise RuntimeError(f"PyTorch keeps its own allocator: {error}") from None
     return _bridge
 
 

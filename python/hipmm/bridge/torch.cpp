@@ -1537,13 +1537,13 @@ extern "C" __attribute__((visibility("default"))) const char *hipmm_bridge_insta
   try {
     CUDAAllocator *before = allocators::get();
     if (bridge) return nullptr;
+    if (before->name() == "pluggable") return "the program has put an allocator of its own into PyTorch";
     if (before->initialized()) return "PyTorch's allocator has started";
-    if (before->name() == "pluggable") return "the program has an allocator of its own in force";
     hipmm = *functions;
     bridge = new Bridge(before, is_under_run != 0);
     if (!allocators::allocator.compare_exchange_strong(before, bridge)) {
       delete std::exchange(bridge, nullptr);
-      return "the program has put an allocator in force meanwhile";
+      return "the program has put an allocator of its own into PyTorch";
     }
     /* With the least priority that has an effect, which is PyTorch's own: an allocator of the program's can follow. */
     for (int priority = 0; priority <= UINT8_MAX; priority++) {
@@ -1571,7 +1571,7 @@ extern "C" __attribute__((visibility("default"))) void hipmm_bridge_leave_to_nat
 }
 
 /* Whether the bridge is what PyTorch asks. */
-extern "C" __attribute__((visibility("default"))) int hipmm_bridge_is_in_force()
+extern "C" __attribute__((visibility("default"))) int hipmm_bridge_is_current()
 {
   return bridge && allocators::get() == bridge;
 }
