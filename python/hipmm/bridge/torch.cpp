@@ -1292,11 +1292,12 @@ private:
     }
     for (const auto &observer : asked) observer(block.device, block.bytes, allowed == SIZE_MAX ? total : allowed, free);
     std::string text = "CUDA out of memory. Tried to allocate " + format_size(block.bytes) + ". GPU " +
-                       std::to_string(static_cast<int>(block.device)) + " has a total capacity of " + format_size(total) +
-                       " of which " + format_size(free) + " is free. ";
+                       std::to_string(static_cast<int>(block.device)) + " has a total capacity of " +
+                       format_size(total) + " of which " + format_size(free) + " is free. ";
     if (allowed != SIZE_MAX) text += format_size(allowed) + " allowed; ";
     text += "Of the allocated memory " + format_size(live) + " is allocated by PyTorch, and " +
-            format_size(held > live ? held - live : 0) + " is reserved by PyTorch but unallocated. (hipmm: " + reason + ")";
+            format_size(held > live ? held - live : 0) + " is reserved by PyTorch but unallocated. (hipmm: " + reason +
+            ")";
     throw c10::OutOfMemoryError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text);
   }
 

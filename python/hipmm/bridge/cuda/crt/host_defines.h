@@ -2,11 +2,11 @@
 /* crt/host_defines.h: what cuda_runtime_api.h needs of this file of CUDA's compiler, for a host compiler: the wheel of
  * CUDA's runtime, which comes with PyTorch, has all of its headers but this one. Found last. */
 #pragma once
-#define __no_return__ __attribute__((noreturn))
-#define __noinline__ __attribute__((noinline))
-#define __align__(n) __attribute__((aligned(n)))
+#define __no_return__        __attribute__((noreturn))
+#define __noinline__         __attribute__((noinline))
+#define __align__(n)         __attribute__((aligned(n)))
 #define __builtin_align__(n) __align__(n)
-#define __thread__ __thread
+#define __thread__           __thread
 #define __import__
 #define __export__
 #define __cdecl
