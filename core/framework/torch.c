@@ -107,13 +107,16 @@ static enum hipmm_status torch_last_status(void)
 enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int number, hipmm_stream_t stream, void **ptr_out)
 {
   if (!ptr_out) return error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
-  *ptr_out = NULL;
-  if (!bytes) return HIPMM_OK;
-  struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
-  if (!call.device) return torch_last_status();
-  *ptr_out = torch_allocate_for(call.device, bytes, stream);
-  framework_leave(call);
-  return *ptr_out ? HIPMM_OK : torch_last_status();
+  void *ptr = NULL;
+  if (bytes) {
+    struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
+    if (!call.device) return torch_last_status();
+    ptr = torch_allocate_for(call.device, bytes, stream);
+    framework_leave(call);
+    if (!ptr) return torch_last_status();
+  }
+  *ptr_out = ptr;
+  return HIPMM_OK;
 }
 
 /* ---- Freeing ---- */

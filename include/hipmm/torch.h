@@ -36,7 +36,7 @@ extern "C" {
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 
 /* The same for a caller that has more to try after a failure: nothing is logged, no function is called, and the status says
- * why there is no block. *ptr_out is NULL then, and for 0 bytes. */
+ * why there is no block. *ptr_out is NULL for 0 bytes. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int device, hipmm_stream_t stream,
                                                           void **ptr_out);
 
