@@ -459,6 +459,14 @@ enum Figure { ALLOCATIONS, ALLOCATED_BYTES, REQUESTED_BYTES, FIGURES };
 constexpr size_t ALL = static_cast<size_t>(StatType::AGGREGATE), SMALL = static_cast<size_t>(StatType::SMALL_POOL),
                  LARGE = static_cast<size_t>(StatType::LARGE_POOL), TYPES = 3;
 
+bool is_captured(cudaStream_t stream)
+{
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (!cudaStreamIsCapturing(stream, &status)) return status != cudaStreamCaptureStatusNone;
+  (void)cudaGetLastError();
+  return false;
+}
+
 /* What hipmm's blocks of a device are, and the peaks of them and PyTorch's together. */
 struct Figures {
   std::mutex lock;
@@ -471,6 +479,19 @@ struct Figures {
   std::atomic<int64_t> source_bytes{0};             /* of PyTorch's segments that are hipmm's */
   std::atomic<int> begun{0};                        /* private pools that take allocations now */
   std::atomic<bool> is_used{false};                 /* hipmm's stack is built */
+  std::vector<cudaStream_t> origins;                /* the current streams where those pools began */
+
+  /* Whether a stream of the device is captured. PyTorch ends no pool whose capture has failed, so `begun` does not say it. */
+  bool is_capturing()
+  {
+    if (!begun.load(std::memory_order_acquire)) return false;
+    std::vector<cudaStream_t> asked;
+    {
+      std::lock_guard<std::mutex> hold(lock);
+      asked = origins;
+    }
+    return std::any_of(asked.begin(), asked.end(), is_captured);
+  }
 
   void raise_peaks()
   {
@@ -540,7 +561,7 @@ public:
       auto found = segments.find(ptr);
       if (found == segments.end()) return;
       segment = found->second;
-      if (figures[segment.device].begun) {
+      if (figures[segment.device].is_capturing()) {
         waiting.push_back(ptr);
         return;
       }
@@ -946,7 +967,10 @@ public:
     }
     if (is_new) native->releasePool(device, pool); /* begin has counted a use itself */
     uses++;
-    begun[device].push_back({pool, std::move(filter)});
+    cudaStream_t origin = c10::cuda::getCurrentCUDAStream(device);
+    begun[device].push_back({pool, std::move(filter), origin});
+    std::lock_guard<std::mutex> hold_figures(figures[device].lock);
+    figures[device].origins.push_back(origin);
     figures[device].begun++;
   }
   void endAllocateToPool(DeviceIndex device, MempoolId_t pool) override
@@ -1239,7 +1263,7 @@ private:
   /* hipmm has given back its own idle memory by now. PyTorch's may be in the way; nothing is freed under a capture. */
   void *take_after_shortage(const Block &block)
   {
-    if (figures[block.device].begun) return nullptr;
+    if (figures[block.device].is_capturing()) return nullptr;
     try {
       emptyCache({0, 0});
     } catch (const c10::Error &) {
@@ -1315,6 +1339,7 @@ private:
   struct Begun {
     MempoolId_t pool;
     Filter filter;
+    cudaStream_t origin;
   };
 
   UserAllocator segments()
@@ -1333,17 +1358,12 @@ private:
     auto is_of_pool = [&](const Begun &entry) { return entry.pool == pool; };
     auto found = std::find_if(entries.rbegin(), entries.rend(), is_of_pool);
     if (found == entries.rend()) return false;
+    Figures &of = figures[device];
+    std::lock_guard<std::mutex> hold(of.lock);
+    of.origins.erase(std::find(of.origins.begin(), of.origins.end(), found->origin));
+    of.begun--;
     entries.erase(std::next(found).base());
-    figures[device].begun--;
     return true;
-  }
-
-  static bool is_captured(cudaStream_t stream)
-  {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (!cudaStreamIsCapturing(stream, &status)) return status != cudaStreamCaptureStatusNone;
-    (void)cudaGetLastError();
-    return false;
   }
 
   /* A block of a stream that is captured: not every resource of hipmm can take it back before the capture is over. */
@@ -1358,7 +1378,7 @@ private:
   {
     std::vector<std::pair<void *, Block>> freed;
     native_changes++;
-    if (figures[device].begun) return;
+    if (figures[device].is_capturing()) return;
     {
       std::lock_guard<std::mutex> hold(kept_lock);
       auto is_other = [device](const std::pair<void *, Block> &entry) { return entry.second.device != device; };
