@@ -96,6 +96,28 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
   return __builtin_expect(ptr != NULL, 1) ? ptr : torch_refuse();
 }
 
+static enum hipmm_status torch_last_status(void)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  return error.status;
+}
+
+enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int number, hipmm_stream_t stream, void **ptr_out)
+{
+  if (!ptr_out) return error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
+  void *ptr = NULL;
+  if (bytes) {
+    struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
+    if (!call.device) return torch_last_status();
+    ptr = torch_allocate_for(call.device, bytes, stream);
+    framework_leave(call);
+    if (!ptr) return torch_last_status();
+  }
+  *ptr_out = ptr;
+  return HIPMM_OK;
+}
+
 /* ---- Freeing ---- */
 
 /* For callers that do not know the size; 0 if no resource can tell. */

@@ -35,6 +35,11 @@ extern "C" {
  * stream. */
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 
+/* The same for a caller that has more to try after a failure: nothing is logged, no function is called, and the status says
+ * why there is no block. *ptr_out is NULL for 0 bytes. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int device, hipmm_stream_t stream,
+                                                          void **ptr_out);
+
 /* Frees on the stream for which the block was allocated, after all work that was submitted to its recorded streams so
  * far; the calling thread does not wait for that work. A pointer that is not live is logged and ignored.
  *

@@ -25,13 +25,14 @@ error.
 from __future__ import annotations
 
 import ctypes
+import os
 import warnings
 from typing import Any
 
 import torch
 
 import hipmm
-from hipmm import _hipmm
+from hipmm import _bridge, _hipmm
 from hipmm._blocks import block_holders
 
 # The setter (the first of these names that this PyTorch has), and its function.
@@ -78,9 +79,33 @@ def allocator() -> Any:
 _current: Any = None  # what use() returned
 
 
-def use(graph: Any = None) -> Any:
+def _use_bridge() -> Any:
+    try:
+        _bridge.install(torch)
+    except _bridge.Unavailable as error:
+        raise RuntimeError(f"PyTorch keeps its own allocator: {error}") from None
+    return _bridge
+
+
+def _use_pluggable() -> Any:
+    pluggable = allocator()
+    try:
+        torch.cuda.memory.change_current_allocator(pluggable)
+    except RuntimeError as error:
+        raise RuntimeError(_TOO_LATE) from error
+    on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function("hipmm_torch_on_failure"))
+    on_failure(_hipmm.torch_failure(getattr(getattr(torch, "_C", None), "__file__", None) or ""))
+    _answer_for_pytorch()
+    return pluggable
+
+
+def use(graph: Any = None, *, bridge: bool | None = None) -> Any:
     """Makes hipmm the allocator of this process, which must not have used CUDA before; again: no effect. `graph`: for
     hipmm.init(), unless hipmm is initialised already.
+
+    bridge=True, or HIPMM_TORCH=bridge in the environment: by a full allocator of PyTorch's, compiled at its first use, with
+    which private pools, memory histories and PyTorch's own figures work as without hipmm. RuntimeError says why there is
+    none for this PyTorch, which then keeps its own allocator. What follows is about the pluggable allocator.
 
     An allocation that fails raises torch.OutOfMemoryError, "CUDA out of memory. hipmm: ...", with the reason; before
     PyTorch 2.6 it raises RuntimeError with the same text. PyTorch's own figures, such as torch.cuda.memory_allocated(),
@@ -91,16 +116,10 @@ def use(graph: Any = None) -> Any:
         hipmm.init(graph)
     if _current is not None:
         return _current
-    pluggable = allocator()
-    try:
-        torch.cuda.memory.change_current_allocator(pluggable)
-    except RuntimeError as error:
-        raise RuntimeError(_TOO_LATE) from error
-    _current = pluggable
-    on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function("hipmm_torch_on_failure"))
-    on_failure(_hipmm.torch_failure(getattr(getattr(torch, "_C", None), "__file__", None) or ""))
-    _answer_for_pytorch()
-    return pluggable
+    if bridge is None:
+        bridge = os.environ.get("HIPMM_TORCH") == "bridge"
+    _current = _use_bridge() if bridge else _use_pluggable()
+    return _current
 
 
 def region(resource: str | hipmm.Resource, device: int | None = None) -> hipmm.using:

@@ -198,6 +198,7 @@ const struct function functions[] = {
     {"hipmm_cupy_malloc", RETURNS_POINTER, NEEDS_NOTHING, "P:stream n:bytes d:device"},
     {"hipmm_cupy_free", RETURNS_NOTHING, NEEDS_NOTHING, "P:stream P:ptr d:device"},
     {"hipmm_torch_malloc", RETURNS_POINTER, NEEDS_NOTHING, "n:bytes d:device s:stream"},
+    {"hipmm_torch_try_malloc", RETURNS_STATUS, NEEDS_NOTHING, "n:bytes d:device s:stream o:ptr_out"},
 };
 
 const size_t n_functions = sizeof functions / sizeof *functions;

@@ -465,6 +465,31 @@ static void keeps_to_the_fraction(void **state)
   assert_null(hipmm_torch_malloc(65 * BYTES, 0, NULL)); /* 64 MiB still hold */
 }
 
+static void is_not_called(const char *message)
+{
+  fail_msg("called for \"%s\"", message);
+}
+
+static void tries_without_a_word(void **state)
+{
+  (void)state;
+  void *ptr = &ptr;
+  fixture_start(stack);
+  hipmm_torch_on_failure(is_not_called);
+  assert_ok(hipmm_torch_try_malloc(0, 0, NULL, &ptr));
+  assert_null(ptr);
+  assert_ok(hipmm_torch_try_malloc(BYTES, 0, NULL, &ptr));
+  assert_memory(0, BYTES, BYTES);
+  hipmm_torch_free(ptr, BYTES, 0, NULL);
+  assert_int_equal(hipmm_torch_try_malloc((size_t)1 << 40, 0, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  hipmm_torch_memory_fraction(0.5, 0);
+  assert_int_equal(hipmm_torch_try_malloc(129 * BYTES, 0, NULL, &ptr), HIPMM_E_LIMIT);
+  assert_contains(hipmm_last_error_message(), "memory fraction");
+  assert_int_equal(hipmm_torch_try_malloc(BYTES, 1000, NULL, &ptr), HIPMM_E_NO_DEVICE);
+  hipmm_torch_on_failure(NULL);
+  assert_memory(0, 0, BYTES);
+}
+
 static void gives_back_what_a_failed_allocation_counted(void **state)
 {
   (void)state;
@@ -1352,6 +1377,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(gives_idle_memory_back),
       fixture_test(tells_what_is_live_and_its_peak),
       fixture_test(keeps_to_the_fraction),
+      fixture_test(tries_without_a_word),
       fixture_test(gives_back_what_a_failed_allocation_counted),
       fixture_test(never_fails_below_the_fraction),
       fixture_test(serves_threads),

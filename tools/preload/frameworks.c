@@ -111,6 +111,14 @@ void hipmm_run_numba(int device, int64_t bytes, int is_failed)
 
 #pragma GCC visibility pop
 
+static enum hipmm_status frameworks_torch_try_malloc(size_t bytes, int device, hipmm_stream_t stream, void **ptr_out)
+{
+  FRAMEWORK_CALL(FRAMEWORK_TORCH_MALLOC, device, (int64_t)bytes);
+  enum hipmm_status status = hipmm_torch_try_malloc(bytes, device, stream, ptr_out);
+  call.is_failed = status != HIPMM_OK;
+  return status;
+}
+
 static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
 {
   FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
@@ -139,6 +147,8 @@ struct frameworks_function {
 
 static const struct frameworks_function functions[] = {
     /* In place of those of the same name. */
+    {"hipmm_torch_try_malloc", (void (*)(void))frameworks_torch_try_malloc},
+    {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},

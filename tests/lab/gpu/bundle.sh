@@ -97,7 +97,7 @@ esac
 
 # The Python package, for any CPython from 3.10 on.
 include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
-(cd "$source/python" && find hipmm tests -name '*.py' -o -name '*.sh') | while read -r file; do
+(cd "$source/python" && find hipmm tests -name '*.py' -o -name '*.sh' -o -path 'hipmm/bridge/*' -type f) | while read -r file; do
   carry "$source/python/$file" "python/$file"
 done
 ${CC-cc} -std=gnu11 -O2 -fno-plt -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared -I"$source/include" -I"$include" \

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: MIT
+"""What PyTorch's memory functions do, with the allocator that is in force: to be run by itself, under `hipmm run` with
+HIPMM_TORCH=bridge, and with --use (hipmm.torch.use(bridge=True)). Each case is printed with "ok", or "FAIL" and why.
+
+    torch_bridge.py [--use] [--native FILE] [CASE…]
+
+FILE is what a run without hipmm printed: a case that failed there is skipped. Knows nothing of hipmm but for --use, so that what passes by itself has to pass with hipmm."""
+
+import gc
+import os
+import pickle
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+import torch.multiprocessing
+
+MIB = 1 << 20
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def fresh():
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+
+
+@case
+def allocate():
+    before = torch.cuda.memory_allocated()
+    tensors = [torch.full((n * 1000,), n, device="cuda") for n in range(1, 200)]
+    assert torch.cuda.memory_allocated() > before
+    assert torch.cuda.memory_reserved() >= torch.cuda.memory_allocated()
+    assert all(int(tensor.sum()) == n * n * 1000 for n, tensor in enumerate(tensors, 1))
+    del tensors
+    assert torch.cuda.memory_allocated() == before, (torch.cuda.memory_allocated(), before)
+
+
+@case
+def figures():
+    fresh()
+    before = torch.cuda.memory_allocated()
+    a = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    assert torch.cuda.memory_allocated() - before == 3 * MIB
+    assert torch.cuda.max_memory_allocated() >= before + 3 * MIB
+    stats = torch.cuda.memory_stats()
+    assert stats["requested_bytes.all.current"] > 0 and stats["allocation.all.current"] > 0
+    assert "memory" in torch.cuda.memory_summary().lower()
+    torch.cuda.memory_snapshot()
+    del a
+    torch.cuda.reset_accumulated_memory_stats()
+    raw = torch.cuda.caching_allocator_alloc(12345)
+    assert torch.cuda.memory_allocated() > before
+    torch.cuda.caching_allocator_delete(raw)
+    assert torch.cuda.memory_allocated() == before
+    torch.cuda.list_gpu_processes()
+
+
+@case
+def streams():
+    side = torch.cuda.Stream()
+    for _ in range(20):
+        a = torch.ones(MIB, device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            b = a * 2
+            a.record_stream(side)
+        del a
+        c = torch.zeros(MIB, device="cuda")
+        torch.cuda.current_stream().wait_stream(side)
+        assert float(b.sum()) == 2 * MIB and float(c.sum()) == 0
+
+
+@case
+def capture():
+    fresh()
+    static = torch.zeros(MIB, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            (static * 2 + 1) @ torch.ones(MIB, device="cuda")
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = (static * 2 + 1) @ torch.ones(MIB, device="cuda")
+    static.fill_(3)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert float(out) == 7 * MIB, float(out)
+    other = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(other, pool=graph.pool()):
+        again = static.cumsum(0)
+    noise = [torch.randn(MIB, device="cuda") for _ in range(20)]
+    graph.replay()
+    other.replay()
+    torch.cuda.synchronize()
+    assert float(out) == 7 * MIB and float(again[-1]) == 3 * MIB
+    del noise, out, again, graph, other
+    fresh()
+
+
+@case
+def failed_capture():
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            torch.ones(10, device="cuda").item()
+    except RuntimeError:
+        pass
+    del graph
+    torch.cuda.synchronize()
+    assert float(torch.ones(10, device="cuda").sum()) == 10
+    capture()
+
+
+@case
+def callables():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64)).cuda()
+    sample = torch.randn(8, 64, device="cuda", requires_grad=True)
+    graphed = torch.cuda.make_graphed_callables(model, (sample,))
+    real = torch.randn(8, 64, device="cuda", requires_grad=True)
+    graphed(real).sum().backward()
+    torch.cuda.synchronize()
+    assert real.grad is not None and bool(torch.isfinite(real.grad).all())
+
+
+@case
+def mem_pool():
+    fresh()
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        a = torch.full((4 * MIB,), 5, dtype=torch.uint8, device="cuda")
+    b = torch.full((4 * MIB,), 6, dtype=torch.uint8, device="cuda")
+    segments = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(pool.id)]
+    assert any(s["address"] <= a.data_ptr() < s["address"] + s["total_size"] for s in segments), segments
+    assert not any(s["address"] <= b.data_ptr() < s["address"] + s["total_size"] for s in segments)
+    assert int(a[7]) == 5 and int(b[7]) == 6
+    del a
+    del pool
+    fresh()
+
+
+@case
+def history():
+    torch.cuda.memory._record_memory_history(max_entries=1000)
+    try:
+        a = torch.empty(7 * MIB, dtype=torch.uint8, device="cuda")
+        b = torch.empty(1000, device="cuda")
+        del b
+        snapshot = torch.cuda.memory._snapshot()
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    pickle.dumps(snapshot)
+    events = [event for trace in snapshot["device_traces"] for event in trace]
+    mine = [event for event in events if event["action"] == "alloc" and event["size"] == 7 * MIB]
+    assert mine, events[:3]
+    assert any("torch_bridge.py" in frame["filename"] for frame in mine[-1]["frames"]), mine[-1]
+    blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
+    assert any(block["address"] == a.data_ptr() and block["state"] == "active_allocated" for block in blocks)
+    assert {"free_requested", "free_completed"} <= {event["action"] for event in events}
+
+
+@case
+def out_of_memory():
+    fresh()
+    seen = []
+    torch._C._cuda_attach_out_of_memory_observer(lambda *words: seen.append(words))
+    try:
+        torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
+        raise AssertionError("it was allocated")
+    except torch.OutOfMemoryError as error:
+        print("   ", error)
+        assert "Tried to allocate 1048576.00 GiB. GPU 0 has a total capacity of" in str(error)
+    assert len(seen) == 1, seen
+    assert torch.cuda.memory_stats()["num_ooms"] >= 1
+    assert float(torch.ones(10, device="cuda").sum()) == 10
+
+
+@case
+def retry():
+    fresh()
+    size = int(torch.cuda.get_device_properties(0).total_memory * 0.55)
+    a = torch.empty(size, dtype=torch.int8, device="cuda")
+    try:
+        torch.empty(size, dtype=torch.int8, device="cuda")
+        raise AssertionError("it was allocated")
+    except torch.OutOfMemoryError as error:
+        print("   ", error)
+    del a
+    b = torch.empty(size, dtype=torch.int8, device="cuda")
+    del b
+    fresh()
+
+
+@case
+def fraction():
+    fresh()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction(0.25)
+    try:
+        if hasattr(torch.cuda, "get_per_process_memory_fraction"):
+            assert abs(torch.cuda.get_per_process_memory_fraction() - 0.25) < 0.01
+        a = torch.empty(int(total * 0.24) - torch.cuda.max_memory_reserved(), dtype=torch.int8, device="cuda")
+        del a
+        torch.cuda.empty_cache()
+        try:
+            torch.empty(int(total * 0.26), dtype=torch.int8, device="cuda")
+            raise AssertionError("it was allocated")
+        except torch.OutOfMemoryError as error:
+            print("   ", error)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    fresh()
+
+
+@case
+def compiled():
+    for mode in ("default", "reduce-overhead", "max-autotune-no-cudagraphs"):
+        torch._dynamo.reset()
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.GELU(), torch.nn.Linear(256, 128)).cuda()
+        fast = torch.compile(model, mode=mode)
+        for rows in (16, 32):
+            x = torch.randn(rows, 128, device="cuda")
+            for _ in range(4):
+                torch.compiler.cudagraph_mark_step_begin()
+                with torch.no_grad():
+                    assert torch.allclose(fast(x), model(x), atol=1e-3), mode
+        torch._dynamo.reset()
+        fast = torch.compile(model, mode=mode)
+        for _ in range(4):
+            torch.compiler.cudagraph_mark_step_begin()
+            fast(torch.randn(16, 128, device="cuda")).sum().backward()
+    torch._dynamo.reset()
+    fresh()
+
+
+def _child(queue, answers):
+    tensor = queue.get()
+    answers.put(float(tensor.sum()))
+    tensor.add_(1)
+    torch.cuda.synchronize()
+    answers.put("done")
+    queue.get()
+
+
+@case
+def shared():
+    context = torch.multiprocessing.get_context("spawn")
+    queue, answers = context.Queue(), context.Queue()
+    for count in (100, 3 * MIB):
+        process = context.Process(target=_child, args=(queue, answers))
+        process.start()
+        try:
+            tensor = torch.ones(count, device="cuda")
+            queue.put(tensor)
+            assert answers.get(timeout=60) == count
+            assert answers.get(timeout=60) == "done"
+            torch.cuda.synchronize()
+            assert float(tensor.sum()) == 2 * count
+            queue.put(None)
+            process.join(30)
+        finally:
+            process.kill()
+
+
+@case
+def speed():
+    for size in (1000, 3 * MIB):
+        for _ in range(2):
+            start = time.perf_counter()
+            for _ in range(100000):
+                torch.cuda.caching_allocator_delete(torch.cuda.caching_allocator_alloc(size))
+            took = time.perf_counter() - start
+        empty = time.perf_counter()
+        for _ in range(100000):
+            torch.empty(size, dtype=torch.uint8, device="cuda")
+        print(f"    {size} bytes: {took * 1e4:.0f} ns raw, {(time.perf_counter() - empty) * 1e4:.0f} ns torch.empty")
+
+
+@case
+def transformer():
+    """Captured at eleven sizes in one pool."""
+    fresh()
+    layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, device="cuda", dtype=torch.half).eval()
+    model = torch.nn.TransformerEncoder(layer, 6).half().cuda().eval()
+    pool, graphs = None, []
+    with torch.no_grad():
+        for rows in (64, 56, 48, 40, 32, 24, 16, 8, 4, 2, 1):
+            x = torch.randn(rows, 256, 512, device="cuda", dtype=torch.half)
+            model(x)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                y = model(x)
+            pool = pool or graph.pool()
+            graphs.append((graph, x, y))
+    for graph, _, _ in graphs:
+        graph.replay()
+    torch.cuda.synchronize()
+    print(f"    held {torch.cuda.memory_reserved() / MIB:.0f} MiB, peak {torch.cuda.max_memory_reserved() / MIB:.0f} MiB")
+    del graphs
+    fresh()
+
+
+def main():
+    words = sys.argv[1:]
+    if "--use" in words:
+        words.remove("--use")
+        import hipmm.torch
+
+        hipmm.torch.use(bridge=True)
+    skipped = set()
+    if "--native" in words:
+        at = words.index("--native")
+        with open(words[at + 1]) as lines:
+            skipped = {line.split()[1] for line in lines if line.startswith("FAIL ")}
+        del words[at : at + 2]
+    print("PyTorch", torch.__version__, torch.cuda.get_device_name(), torch.cuda.get_allocator_backend())
+    if os.environ.get("HIPMM_TORCH") == "bridge" and "hipmm.torch" in sys.modules:
+        print("current:", sys.modules["hipmm.torch"]._current)
+    failures = 0
+    for name in words or CASES:
+        if name in skipped:
+            print("skip", name, "which fails without hipmm too", flush=True)
+            continue
+        try:
+            CASES[name]()
+            print("ok  ", name, flush=True)
+        except Exception:
+            failures += 1
+            print("FAIL", name, flush=True)
+            traceback.print_exc(file=sys.stdout)
+    print(f"{failures} failures")
+    return failures != 0
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
+        sys.exit(main())
