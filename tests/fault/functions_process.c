@@ -54,7 +54,7 @@ static void share(const void *argument)
 static void use_torch(const void *argument)
 {
   const struct hipmm_torch_pool pool = {1, 2};
-  void *first = NULL, *second = NULL, *third = NULL;
+  void *first = NULL, *second = NULL, *third = NULL, *fourth = NULL;
   size_t bytes = 0, live = 0, peak = 0;
   (void)argument;
   SWEEP_PLAIN(hipmm_torch_on_failure, NULL);
@@ -73,6 +73,8 @@ static void use_torch(const void *argument)
          "a block of torch is not known");
   SWEEP_PLAIN(hipmm_torch_is_allocation, first);
   SWEEP_PLAIN(hipmm_torch_free, first, BYTES, 0, stream);
+  SWEEP_OUT(fourth, hipmm_torch_try_malloc, BYTES, 0, stream);
+  SWEEP_PLAIN(hipmm_torch_free, fourth, BYTES, 0, stream);
   SWEEP_PLAIN(hipmm_torch_reset);
   expect(TWICE(third, hipmm_cupy_malloc, stream, BYTES, 0), "hipmm_cupy_malloc");
   SWEEP_PLAIN(hipmm_cupy_free, stream, third, 0);
