@@ -126,13 +126,15 @@ enum hipmm_status hipmm_init_if_needed(void)
 
 enum hipmm_status hipmm_init_from_file(const char *path)
 {
-  return path ? init_change(path, NULL, false)
-              : error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
+  if (!path && !lifecycle_refuses_calls())
+    return error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
+  return init_change(path, NULL, false);
 }
 
 enum hipmm_status hipmm_init_from_string(const char *json)
 {
-  return json ? init_change(NULL, json, false) : error_set(HIPMM_E_ARGUMENT, "json is NULL");
+  if (!json && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "json is NULL");
+  return init_change(NULL, json, false);
 }
 
 /* ---- Finalisation ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c and stack_list.c. Never allocates for a
+/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c and device_table.c. Never allocates for a
  * thread whose slot can come from one that ended. */
 #include "callers.h"
 
@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static struct caller callers_rest; /* the place of all threads that have none of their own, being at their end */
+static struct caller
+    callers_rest; /* the place of all threads without one of their own: at their end, or without memory for one */
 
 _Thread_local struct caller_thread caller_this_thread;
 

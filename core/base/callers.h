@@ -32,7 +32,8 @@ struct caller_thread {
       *light; /* `place`, where plain stores do: it is the thread's own, and membarrier works. NULL: otherwise */
   struct caller *place; /* NULL: not known yet */
   unsigned depth;
-  unsigned pins; /* that the thread has, of stacks (stack_list.h) */
+  unsigned pins;     /* that the thread has, of stacks (stack_list.h) */
+  unsigned programs; /* functions of the program that the thread is in, called by a resource (attempt.c) */
 };
 
 extern _Thread_local struct caller_thread caller_this_thread;

@@ -73,7 +73,7 @@ enum hipmm_status error_hip(enum hipmm_status status, const char *resource, cons
 enum hipmm_status error_explain(enum hipmm_status status, const char *resource, const char *text,
                                 const uint64_t numbers[ERROR_NUMBERS])
 {
-  bool is_refusal = record.shown.status != (int32_t)status;
+  bool is_refusal = record.is_reported || record.shown.status != (int32_t)status;
   if (is_refusal) error_start_record(status, resource);
   if (is_refusal)
     record.unformatted =
@@ -180,6 +180,12 @@ struct error_record error_mark(void)
 void error_return_to_mark(const struct error_record *mark)
 {
   record = *mark;
+}
+
+void error_keep_first(enum hipmm_status *first, enum hipmm_status one, const struct error_record *mark)
+{
+  if (one && *first) error_return_to_mark(mark);
+  if (!*first) *first = one;
 }
 
 bool error_is_out_of_device_memory(void)

@@ -121,7 +121,8 @@ enum hipmm_status lifecycle_begin_change(void)
 {
   if (lifecycle_refuses_calls()) return lifecycle_check();
   const struct caller_thread *this_thread = caller_self();
-  if (caller_depth(this_thread) || this_thread->pins || is_in_change) return lifecycle_refuse_inner_change();
+  if (caller_depth(this_thread) || this_thread->pins || this_thread->programs || is_in_change)
+    return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
   atomic_fetch_add(&changing, 1);

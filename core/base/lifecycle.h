@@ -26,7 +26,7 @@ extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 extern atomic_uint lifecycle_n_forbidding;
 const char *lifecycle_forbidden_by(void); /* the function that the calling thread is inside, for messages; or NULL */
 
-/* Around such a function. bar returns what unbar needs; pairs may be nested. */
+/* Around such a function. The first returns what the second needs; pairs may be nested. */
 const char *lifecycle_forbid_reentry(const char *function);
 void lifecycle_allow_reentry(const char *outer);
 
@@ -64,8 +64,8 @@ enum hipmm_status lifecycle_check_use(const void *argument, const char *name);
 /* As lifecycle_check(), then HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
 
-/* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
- * in a function of the program that runs within an entered call, a walk over stacks or another change. */
+/* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, in a
+ * function of the program that a resource calls, and within an entered call, a pin of a stack or another change. */
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
 

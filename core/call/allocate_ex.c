@@ -110,9 +110,10 @@ static enum hipmm_status allocate_ex_check(const struct hipmm_request *request)
 enum hipmm_status hipmm_allocate_ex(const struct hipmm_request *request, void **ptr_out)
 {
   struct resource_call call;
-  if (!request && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "request is NULL");
-  enum hipmm_status status = request ? allocate_ex_check(request) : HIPMM_OK;
-  if (!status) status = resource_call_begin(request ? request->resource : NULL, ptr_out, "ptr_out", &call);
+  if (lifecycle_refuses_calls()) return lifecycle_check();
+  if (!request) return error_set(HIPMM_E_ARGUMENT, "request is NULL");
+  enum hipmm_status status = allocate_ex_check(request);
+  if (!status) status = resource_call_begin(request->resource, ptr_out, "ptr_out", &call);
   return status ? status : resource_call_end(&call, allocate_ex_one(call.instance, request, ptr_out));
 }
 

@@ -100,11 +100,13 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
   enum hipmm_status status = resource_call_begin(resource, &call, "", &call);
   if (status) return status;
   CLOSURE_EACH(below, call.instance) {
+    const struct error_record before = error_mark();
     enum hipmm_status one =
         instance_finish_op(below, below->resource.ops->trim(below->resource.self, keep_bytes), "trim");
-    if (below != call.instance && one == HIPMM_E_STATE && attempt_is_in_program())
-      continue;                /* as hipmm_trim() passes it over */
-    if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
+    if (below != call.instance && one == HIPMM_E_STATE && attempt_is_in_program()) /* as hipmm_trim() passes it over */
+      error_return_to_mark(&before);
+    else
+      error_keep_first(&status, one, &before); /* the other resources are trimmed all the same */
   }
   return resource_call_end(&call, status);
 }

@@ -12,10 +12,13 @@ static enum hipmm_status trim_stack(const struct stack *stack, size_t keep_bytes
 {
   enum hipmm_status first = HIPMM_OK;
   STACK_EACH(instance, stack) {
+    const struct error_record before = error_mark();
     enum hipmm_status one =
         instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
-    if (one == HIPMM_E_STATE && attempt_is_in_program()) continue; /* a thread is in it, maybe this one */
-    if (!first) first = one;                                       /* the other resources are trimmed all the same */
+    if (one == HIPMM_E_STATE && attempt_is_in_program()) /* a thread is in it, maybe this one */
+      error_return_to_mark(&before);
+    else
+      error_keep_first(&first, one, &before); /* the other resources are trimmed all the same */
   }
   return first;
 }
@@ -28,8 +31,8 @@ static enum hipmm_status trim_device(int device, size_t keep_bytes)
   struct stack **stacks = stack_collect(device, &n);
   if (!stacks) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (size_t i = n; i-- > 0;) {
-    enum hipmm_status one = trim_stack(stacks[i], keep_bytes);
-    if (!first) first = one;
+    const struct error_record before = error_mark();
+    error_keep_first(&first, trim_stack(stacks[i], keep_bytes), &before);
     stack_unpin(stacks[i]);
   }
   free(stacks);
@@ -65,8 +68,8 @@ enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
   if (status) return status;
   CLOSURE_EACH(below, call.instance) {
     struct stack *stack = below->stack;
-    enum hipmm_status one = trim_reset_peaks(below);
-    if (!first) first = one; /* the other peaks are reset all the same */
+    const struct error_record before = error_mark();
+    error_keep_first(&first, trim_reset_peaks(below), &before); /* the other peaks are reset all the same */
     atomic_store(&below->peak_held_bytes, atomic_load(&below->held_bytes));
     atomic_store(&stack->peak_held_bytes, atomic_load(&stack->held_bytes));
   }

@@ -63,6 +63,7 @@ static enum hipmm_status host_buffer_create(struct hipmm_resource *given, const 
 enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                            struct hipmm_host_buffer **buffer_out)
 {
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!buffer_out) return error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
   return host_buffer_create(resource, NULL, bytes, stream, buffer_out);
 }
@@ -70,6 +71,7 @@ enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size
 enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource, const void *source, size_t bytes,
                                                 hipmm_stream_t stream, struct hipmm_host_buffer **buffer_out)
 {
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!buffer_out) return error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
   if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "source is NULL, but bytes is %zu", bytes);
   return host_buffer_create(resource, source, bytes, stream, buffer_out);

@@ -140,6 +140,10 @@ bool report_put(const struct report_draft *draft, const char *pattern, const cha
 {
   static atomic_bool was_written;
   char expanded[OUTPUT_FILE_NAME_BYTES], name[OUTPUT_FILE_NAME_BYTES + PATH_MAX];
+  if (!draft->used) {
+    snprintf(why, REPORT_WHY_BYTES, "out of host memory");
+    return false;
+  }
   if (!strcmp(pattern, "-")) {
     output_file_write(STDERR_FILENO, draft->start, draft->used, NULL); /* there is no other place for a message */
     return true;

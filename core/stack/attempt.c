@@ -2,6 +2,7 @@
 /* attempt.c: the attempt that the calling thread makes. See attempt.h. Called on the path of allocations, after one has
  * failed, around the building of resources, and around functions of the program. */
 #include "attempt.h"
+#include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/plugin.h"
 #include "stack.h"
@@ -87,6 +88,7 @@ enum hipmm_reclaim_level attempt_reclaim_level(const struct hipmm_services *serv
 
 void attempt_enter_program(const struct hipmm_services *services)
 {
+  caller_self()->programs++;
   this_attempt.n_inner++;
   this_attempt.n_programs++;
   atomic_fetch_add(&instance_of_services(services)->in_program, 1);
@@ -97,6 +99,7 @@ void attempt_leave_program(const struct hipmm_services *services)
   atomic_fetch_sub(&instance_of_services(services)->in_program, 1);
   this_attempt.n_programs--;
   this_attempt.n_inner--;
+  caller_self()->programs--;
 }
 
 bool attempt_is_in_program(void)
@@ -137,7 +140,9 @@ static bool attempt_put_question(const struct question *question)
   const struct attempt outer = this_attempt;
   const struct error_record failure = error_mark();
   this_attempt = (struct attempt){.n_inner = outer.n_inner, .n_programs = outer.n_programs};
+  caller_self()->programs++;
   bool is_yes = question->functions->ask(question->asker->self, question->bytes);
+  caller_self()->programs--;
   this_attempt = outer;
   error_return_to_mark(&failure);
   return is_yes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* monotonic.c: the resource `monotonic`, a sub-allocator for work that is freed as a whole: options, values, create and
  * destroy. Allocations follow one another; a free only checks and counts; when the last block is freed, all memory is
- * available again, in the order of the streams that used it. allocate.c has the ops, bump.c the memory, uses.h the
+ * available again, in the order of the streams that used it. allocate.c has the ops, bump.c the memory, uses.c the
  * order of streams. */
 #include "monotonic.h"
 #include "../../core/base/text.h"

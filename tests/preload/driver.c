@@ -55,6 +55,7 @@ static void find_functions(void)
   FIND(fake_frees);
   FIND(fake_capture);
   FIND(fake_waited_for);
+  FIND(fake_synchronized);
 #ifdef LINKED
 #define TAKE(name, base, since, parameters, arguments) driver.name = name;
   if (!strcmp(way, "linked")) {

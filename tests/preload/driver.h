@@ -28,6 +28,7 @@ struct driver {
   DRIVER_FUNCTIONS(DRIVER_MEMBER)
   void (*fake_capture)(CUstream stream);
   bool (*fake_waited_for)(CUstream stream);
+  CUcontext (*fake_synchronized)(void);
   unsigned (*fake_allocations)(void), (*fake_frees)(void);
 };
 extern struct driver driver;

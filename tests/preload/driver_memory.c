@@ -183,7 +183,8 @@ void run_short(void)
   CUdeviceptr memory;
   uint64_t handle;
   void *executable = NULL;
-  start();
+  CUcontext primary = start(), own = NULL, found = NULL;
+  CUstream stream;
   GOOD(driver.cuMemAlloc_v2(&memory, 48 * MIB));
   EXPECT(MEMORY, driver.cuMemCreate(&handle, 48 * MIB, properties, 0)); /* nothing is idle */
   EXPECT(MEMORY, driver.cuGraphInstantiateWithFlags(&executable, &memory, 0));
@@ -195,4 +196,12 @@ void run_short(void)
   GOOD(driver.cuMemFree_v2(memory));
   GOOD(driver.cuGraphInstantiateWithFlags(&executable, &memory, 0));
   CHECK(executable == &memory);
+  GOOD(driver.cuStreamCreate(&stream, 1));
+  GOOD(driver.cuMemAllocAsync(&memory, 48 * MIB, stream));
+  GOOD(driver.cuMemFreeAsync(memory, stream));
+  GOOD(driver.cuCtxCreate_v2(&own, 0, 0));
+  GOOD(driver.cuGraphInstantiateWithFlags(&executable, &memory, 0));
+  CHECK(driver.fake_synchronized() == primary); /* where the work is behind which hipmm may give the block back */
+  GOOD(driver.cuCtxGetCurrent(&found));
+  CHECK(found == own);
 }

@@ -243,6 +243,35 @@ static void returns_to_a_mark(void **state)
   assert_string_equal(record().message, "all of it");
 }
 
+static void keeps_the_first_failure_of_a_loop(void **state)
+{
+  static const enum hipmm_status statuses[] = {HIPMM_OK, HIPMM_E_STATE, HIPMM_OK, HIPMM_E_HIP};
+  enum hipmm_status first = HIPMM_OK;
+  (void)state;
+  for (unsigned i = 0; i < 4; i++) {
+    const struct error_record before = error_mark();
+    enum hipmm_status one = statuses[i] ? error_set(statuses[i], "number %u", i) : HIPMM_OK;
+    error_keep_first(&first, one, &before);
+  }
+  assert_int_equal(first, HIPMM_E_STATE);
+  assert_int_equal(record().status, HIPMM_E_STATE);
+  assert_string_equal(record().message, "number 1");
+}
+
+/* What a call left that has ended is no failure of this one. */
+static void explains_nothing_of_an_earlier_call(void **state)
+{
+  const uint64_t numbers[4] = {7, 0, 0, 0};
+  (void)state;
+  error_set(HIPMM_E_OUT_OF_MEMORY, "earlier");
+  error_of_op(HIPMM_E_OUT_OF_MEMORY, "pool", "allocate");
+  error_explain(HIPMM_E_OUT_OF_MEMORY, "limiting", "{0} are left", numbers);
+  error_of_op(HIPMM_E_OUT_OF_MEMORY, "limiting", "allocate");
+  assert_string_equal(record().resource, "limiting");
+  assert_non_null(strstr(record().message, "7 are left"));
+  assert_null(strstr(record().message, "earlier"));
+}
+
 static void nests_marks(void **state)
 {
   (void)state;
@@ -401,6 +430,8 @@ int main(void)
       cmocka_unit_test(keeps_only_the_last_failure),
       cmocka_unit_test(success_keeps_the_record),
       cmocka_unit_test(returns_to_a_mark),
+      cmocka_unit_test(keeps_the_first_failure_of_a_loop),
+      cmocka_unit_test(explains_nothing_of_an_earlier_call),
       cmocka_unit_test(nests_marks),
       cmocka_unit_test(marks_what_is_not_formatted),
       cmocka_unit_test(marks_what_the_program_knows),

@@ -949,17 +949,25 @@ static void change_from_within(void)
 
 static void is_refused_from_within_a_call(void **state)
 {
-  void *ptr = NULL;
+  struct hipmm_resource *held = NULL;
+  void *ptrs[2] = {NULL, NULL};
   (void)state;
   start_over_own_allocator();
-  inner.act = change_from_within;
-  alarm(HANG_SECONDS);
-  assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr)); /* builds the stack */
-  alarm(0);
-  assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
-  assert_contains(inner.reason, "from within a call of hipmm");
-  assert_int_equal(inner.init_status, HIPMM_E_STATE);
-  assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+  for (int round = 0; round < 2;
+       round++) { /* a call that is entered and builds the stack, and one on a held resource */
+    inner.act = change_from_within;
+    inner.finalize_status = inner.init_status = HIPMM_OK;
+    alarm(HANG_SECONDS);
+    assert_ok(hipmm_allocate(held, round ? 8 * MIB : 1000, NULL, &ptrs[round]));
+    alarm(0);
+    assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
+    assert_contains(inner.reason, "from within a call of hipmm");
+    assert_int_equal(inner.init_status, HIPMM_E_STATE);
+    if (!round) assert_ok(hipmm_resource_get_current(&held));
+  }
+  assert_ok(hipmm_deallocate(held, ptrs[1], 8 * MIB, NULL));
+  assert_ok(hipmm_deallocate(held, ptrs[0], 1000, NULL));
+  hipmm_resource_release(held);
 }
 
 /* It would wait for the walk of its own thread. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trains a small network with JAX, which calls NVIDIA's driver, and prints one line of JSON: the device's platform and the
-losses, which must be the same with every allocator. XLA_PYTHON_CLIENT_ALLOCATOR=platform makes JAX allocate each array by
-itself; else it takes one large block for its own allocator."""
+losses, which must be the same with every allocator. XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async makes JAX allocate from the
+driver's pools; its other allocators map memory themselves."""
 
 import json
 import os
