@@ -167,7 +167,7 @@ enum hipmm_status hipmm_resource_pool_handle(struct hipmm_resource *resource, vo
                        "%s: neither it nor a resource below it allocates from a pool of the driver; async does",
                        call.instance->node->name);
   else
-    status = owner->resource.ops->query(owner->resource.self, row, &handle);
+    status = instance_finish_op(owner, owner->resource.ops->query(owner->resource.self, row, &handle), "query");
   if (!status) *handle_out = (void *)(intptr_t)handle;
   return resource_call_end(&call, status);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""cuda.core's memory from hipmm, by the protocol of cuda.core.MemoryResource (release 1.0 and later).
+"""cuda.core's memory from hipmm, by the protocol of cuda.core.MemoryResource (release 1.2 and later).
 
     import hipmm.cuda_core
     resource = hipmm.cuda_core.Resource("weights")    # a name in the graph, or a hipmm.Resource
@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuda.core import Buffer, MemoryResource
+from cuda.core import Buffer, MemoryResource, __version__
 
 import hipmm
+
+if [int(part) for part in __version__.split(".")[:2]] < [1, 2]:  # its buffers do not keep their stream
+    raise ImportError(f"hipmm.cuda_core needs cuda.core 1.2 or later, and this is {__version__}; pip install -U cuda-core")
 
 
 def _sources(resource: hipmm.Resource) -> list[hipmm.Resource]:

@@ -195,7 +195,7 @@ class Buffer:
 
 
 _module("cuda")
-_module("cuda.core", Buffer=Buffer, MemoryResource=MemoryResource)
+_module("cuda.core", Buffer=Buffer, MemoryResource=MemoryResource, __version__="1.2.2")
 
 
 # ---- Numba

@@ -428,6 +428,14 @@ def test_cuda_core_frees_in_the_order_of_the_buffers_stream(cuda_core):
     again.close()
 
 
+def test_an_older_cuda_core_is_refused(fakes, monkeypatch):
+    import cuda.core
+
+    monkeypatch.setattr(cuda.core, "__version__", "1.1.1")
+    with pytest.raises(ImportError, match="needs cuda.core 1.2 or later, and this is 1.1.1"):
+        import hipmm.cuda_core  # noqa: F401
+
+
 def test_cuda_core_is_told_what_the_memory_is(cuda_core):
     device, pinned, managed = (cuda_core.Resource(name) for name in (None, "pinned", "managed"))
     assert [(r.is_device_accessible, r.is_host_accessible, r.is_managed) for r in (pinned, managed)] == [
