@@ -170,6 +170,7 @@ def _cached(torch: Any, command: list[str]) -> ctypes.CDLL:
                 part = file.with_suffix(f".{os.getpid()}")
                 try:
                     _compile(command, part)
+                    os.chmod(part, 0o700)  # whatever the umask is: see _is_private()
                     os.replace(part, file)
                 finally:
                     part.unlink(missing_ok=True)

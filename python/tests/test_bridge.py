@@ -115,6 +115,16 @@ def test_the_abi_is_pytorchs(torch):
     assert "-D_GLIBCXX_USE_CXX11_ABI=0" in _bridge._command(torch)
 
 
+def test_the_object_is_kept_whatever_the_umask_is(torch, tmp_path):
+    before = os.umask(0o002)
+    try:
+        _bridge.install(torch)
+        _bridge.install(torch)
+    finally:
+        os.umask(before)
+    assert compilations(tmp_path) == 1
+
+
 def test_of_two_processes_one_compiles(torch, tmp_path):
     program = """
 import pathlib, sys
