@@ -112,7 +112,8 @@ hipmm_functions hipmm;
 /* ---- All of an allocator, forwarded ---- */
 
 /* Every virtual function of CUDAAllocator and its bases: some have a default that does nothing, so that a compiler does
- * not notice when one is missing. python/tests/virtuals.py compares this class with the headers of each release. */
+ * not notice when one is missing. test_every_virtual_function_is_forwarded in python/tests/test_bridge.py compares this
+ * class with the headers of each release. */
 class Forward : public CUDAAllocator
 {
 public:
@@ -826,6 +827,10 @@ public:
     source.figures = figures.data();
     is_native = to->name() == "native";
     is_uncached = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+    bool is_enabled = to->isEnabled();
+    if (!is_enabled) to->enable(true);
+    native_deleter = to->raw_deleter();
+    if (!is_enabled) to->enable(false);
   }
 
   /* ---- Allocating and freeing ---- */
@@ -856,15 +861,25 @@ public:
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
     return serves(device) ? take(device, bytes, stream) : native->raw_alloc_with_stream(bytes, stream);
   }
+  /* PyTorch's own takes the block to be of its cache or not by whether that is enabled now. */
   void raw_delete(void *ptr) override
   {
+    if (!ptr || free_own(ptr)) return;
+    native->raw_delete(ptr);
+    native_changes++;
+  }
+  /* Of a DataPtr with the bridge's deleter: if the block is not hipmm's, it is of PyTorch's cache. */
+  void delete_cached(void *ptr)
+  {
+    if (!ptr || free_own(ptr)) return;
+    native_deleter(ptr);
+    native_changes++;
+  }
+  /* False: the block is not hipmm's. */
+  bool free_own(void *ptr)
+  {
     Block block;
-    if (!ptr) return;
-    if (!blocks.take(ptr, &block)) {
-      native->raw_delete(ptr);
-      native_changes++;
-      return;
-    }
+    if (!blocks.take(ptr, &block)) return false;
     Context context = history.context_for(RecordContext::ALL);
     size_t address = reinterpret_cast<size_t>(ptr);
     if (const auto *interpreter = c10::impl::GPUTrace::get_trace())
@@ -879,10 +894,11 @@ public:
       hipmm.torch_free(ptr, static_cast<ssize_t>(block.bytes), block.device, block.stream);
     else
       keep_for_capture(ptr, block);
+    return true;
   }
   c10::DeleterFnPtr raw_deleter() const override
   {
-    return &bridge_delete;
+    return is_cached() ? &bridge_delete : native->raw_deleter();
   }
 #if TORCH_IS(13)
   DataPtr allocateWithAddress(size_t bytes, void *address) override
@@ -911,7 +927,7 @@ public:
         {
           (void)ptr.release_context();
         }
-      } alias{DataPtr(ptr.get(), ptr.get(), native->raw_deleter(), ptr.device())};
+      } alias{DataPtr(ptr.get(), ptr.get(), native_deleter, ptr.device())};
       native->recordStream(alias.ptr, stream);
     } else if (block.stream != stream.stream()) {
       DeviceIndex before = 0;
@@ -1188,15 +1204,20 @@ public:
 private:
   /* ---- Allocating ---- */
 
+  bool is_cached() const
+  {
+    return !is_uncached && native->isEnabled();
+  }
   bool serves(DeviceIndex device) const
   {
-    return device >= 0 && device < MOST_DEVICES && !is_uncached && native->initialized() && native->isEnabled();
+    return device >= 0 && device < MOST_DEVICES && is_cached() && native->initialized();
   }
 
-  /* Gives a block of PyTorch's own allocator the bridge's deleter. */
+  /* Gives a block of PyTorch's own allocator the bridge's deleter. What the program has it take from the runtime, without a
+   * cache, has another deleter, and keeps it. */
   DataPtr adopt(DataPtr ptr)
   {
-    (void)ptr.compare_exchange_deleter(native->raw_deleter(), &bridge_delete);
+    if (!is_uncached) (void)ptr.compare_exchange_deleter(native_deleter, &bridge_delete);
     native_changes++;
     return ptr;
   }
@@ -1523,6 +1544,7 @@ private:
 
   Source source;
   bool is_under_run, is_native, is_uncached;
+  c10::DeleterFnPtr native_deleter; /* of blocks of its cache */
   Blocks blocks;
   std::array<Figures, MOST_DEVICES> figures;
   std::array<std::atomic<uint64_t>, MOST_DEVICES> seen{};
@@ -1542,7 +1564,7 @@ private:
 
 void bridge_delete(void *ptr)
 {
-  bridge->raw_delete(ptr);
+  bridge->delete_cached(ptr);
 }
 
 } // namespace
