@@ -22,7 +22,7 @@ SOURCE = """
 #include <cstdlib>
 #pragma GCC visibility push(default)
 extern "C" const char *hipmm_bridge_install(void *const *functions, int) {
-  for (int i = 0; i < 15; i++) if (!functions[i]) return "a function is missing";
+  for (int i = 0; i < 17; i++) if (!functions[i]) return "a function is missing";
   return std::getenv("REFUSAL");
 }
 static int is_current = 1, is_left;

@@ -58,12 +58,14 @@ struct hipmm_torch_pool {
 
 struct hipmm_functions {
   int (*torch_try_malloc)(size_t bytes, int device, void *stream, void **ptr_out);
+  void *(*torch_malloc)(ssize_t bytes, int device, void *stream);
   void (*torch_free)(void *ptr, ssize_t bytes, int device, void *stream);
   void (*torch_init)(int device_count);
   void (*torch_reset)(void);
   void (*torch_memory_fraction)(double fraction, int device);
   void (*torch_record_stream)(void *ptr, void *stream);
   void (*torch_end_allocate_to_pool)(int device, hipmm_torch_pool pool);
+  int (*torch_is_allocation)(void *ptr);
   int (*device_held_bytes)(int device, size_t *now_out, size_t *peak_out);
   int (*resource_get_for_device)(int device, hipmm_resource **resource_out);
   void (*resource_release)(hipmm_resource *resource);
@@ -584,6 +586,15 @@ public:
     std::lock_guard<std::mutex> hold(lock);
     return segments.count(reinterpret_cast<void *>(address)) != 0;
   }
+  /* The start of the segment that contains the address; NULL: none does. */
+  void *start_of(void *ptr)
+  {
+    std::lock_guard<std::mutex> hold(lock);
+    auto next = segments.upper_bound(ptr);
+    if (next == segments.begin()) return nullptr;
+    const auto &found = *std::prev(next);
+    return static_cast<char *>(ptr) < static_cast<char *>(found.first) + found.second.bytes ? found.first : nullptr;
+  }
   std::string name() override
   {
     return "hipmm";
@@ -957,9 +968,12 @@ public:
   {
     return blocks.find(ptr, nullptr);
   }
+
+  /* A handle stands for all of an allocation of the driver, whose start PyTorch takes the block's segment to be. */
   ShareableHandle shareIpcHandle(void *ptr) override
   {
-    TORCH_CHECK(!blocks.find(ptr, nullptr),
+    void *segment = source.start_of(ptr);
+    TORCH_CHECK(!blocks.find(ptr, nullptr) && (!segment || hipmm.torch_is_allocation(segment)),
                 "hipmm: this tensor's memory cannot be shared with another process: it is a part of what hipmm holds, "
                 "and its storage cannot be moved. Share a copy of the tensor (clone()).");
     return native->shareIpcHandle(ptr);
