@@ -106,8 +106,8 @@ def use(graph: Any = None, *, bridge: bool | None = None) -> Any:
 
     bridge=True, or HIPMM_TORCH=bridge in the environment: by a full allocator of PyTorch's, compiled at its first use, with
     which private pools, memory histories and PyTorch's own figures work as without hipmm. RuntimeError says why there is
-    none for this PyTorch, which then keeps its own allocator. A graph with functions in Python (failure_callback, callback,
-    hooks) does not go with private pools then: PyTorch asks for their memory under its allocator's lock. A thread that has
+    none for this PyTorch, which then keeps its own allocator. A graph with functions in Python (failure_callback,
+    callback) does not go with private pools then: PyTorch asks for their memory under its allocator's lock. A thread that has
     Python's global lock and waits for that one, as in torch.cuda.memory_stats(), keeps the function from running: both hang.
 
     What follows is about the pluggable allocator.

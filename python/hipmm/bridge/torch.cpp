@@ -13,7 +13,7 @@
  * All others, such as Source's, are held for a few instructions, and neither hipmm nor PyTorch is called under them. None is
  * held while PyTorch's functions for call stacks run, which wait for Python's global lock.
  *
- * A graph can have functions in Python (failure_callback, callback, hooks), for which hipmm waits for that lock too, and
+ * A graph can have functions in Python (failure_callback, callback), for which hipmm waits for that lock too, and
  * which may call PyTorch. Apart from private pools, no lock is held here when hipmm allocates or frees. For those,
  * PyTorch's own allocator asks Source under its device's lock, and another thread may have Python's lock and wait for that
  * one (torch.cuda.memory_stats(), the end of a tensor). So such functions do not go with private pools, as the text of
