@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* torch.c: the hooks of PyTorch's pluggable allocator (hipmm/torch.h). They return no status: a failure is logged, and
- * PyTorch gets NULL. They never throw, except through the function that hipmm_torch_on_failure() was given. */
+ * PyTorch gets NULL. They never throw, except through the function that hipmm_torch_on_failure() was given. Functions that
+ * are no hooks return a status, and leave it to the caller to tell of it. */
 #include "../base/error.h"
 #include "../base/lock_order.h"
 #include "../base/log.h"
@@ -105,8 +106,9 @@ static enum hipmm_status torch_last_status(void)
 
 enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int number, hipmm_stream_t stream, void **ptr_out)
 {
-  if (!ptr_out) return error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
   void *ptr = NULL;
+  if (!ptr_out && lifecycle_refuses_calls()) return lifecycle_check();
+  if (!ptr_out) return error_set(HIPMM_E_ARGUMENT, "ptr_out is NULL");
   if (bytes) {
     struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
     if (!call.device) return torch_last_status();

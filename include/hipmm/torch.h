@@ -3,7 +3,7 @@
  *
  *     allocator = torch.cuda.memory.CUDAPluggableAllocator("libhipmm.so", "hipmm_torch_malloc", "hipmm_torch_free")
  *
- * The signatures are those of the frameworks, so their functions return no status: a failure is logged as an error, and
+ * Where the signature is a framework's, the function returns no status: a failure is logged as an error, and
  * hipmm_last_error() gives its reason. No function throws or aborts. All are thread-safe.
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
@@ -35,8 +35,10 @@ extern "C" {
  * stream. */
 void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 
-/* The same for a caller that has more to try after a failure: nothing is logged, no function is called, and the status says
- * why there is no block. *ptr_out is NULL for 0 bytes. */
+/* The same for a caller that has more to try after a failure: the status says why there is no block. The failure is not
+ * logged and not counted as a failed allocation, and no function is called. A caller that has nothing more to try makes its
+ * last attempt by hipmm_torch_malloc(). What else goes wrong is logged here too: that hipmm cannot be initialised, that a
+ * stream cannot be retained, and that a private pool has lost a block. *ptr_out is NULL for 0 bytes. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int device, hipmm_stream_t stream,
                                                           void **ptr_out);
 
@@ -67,8 +69,7 @@ void hipmm_torch_memory_fraction(double fraction, int device);
 
 /* The bytes of the live blocks of hipmm_torch_malloc() on a device, as requested: now, and their peak since the
  * device's first block or hipmm_torch_reset_peak(). 0 if PyTorch has allocated nothing there. Either output may be
- * NULL. Unlike the frameworks' own functions, these two return a status: HIPMM_E_NO_DEVICE, and HIPMM_E_STATE before
- * hipmm is initialised. */
+ * NULL. The status can be HIPMM_E_NO_DEVICE, and HIPMM_E_STATE before hipmm is initialised. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_torch_memory(int device, size_t *live_bytes_out, size_t *peak_bytes_out);
 enum hipmm_status hipmm_torch_reset_peak(int device);
 

@@ -22,8 +22,9 @@ from . import _hipmm
 
 # In the order of struct hipmm_functions.
 _FUNCTIONS = (
-    *("torch_try_malloc", "torch_free", "torch_init", "torch_reset", "torch_memory_fraction", "torch_record_stream"),
-    *("torch_end_allocate_to_pool", "device_held_bytes", "resource_get_for_device", "resource_release"),
+    *("torch_try_malloc", "torch_malloc", "torch_free", "torch_init", "torch_reset", "torch_memory_fraction"),
+    *("torch_record_stream", "torch_end_allocate_to_pool", "torch_is_allocation"),
+    *("device_held_bytes", "resource_get_for_device", "resource_release"),
     *("resource_reset_peaks", "resource_visit_blocks", "resource_upstream_count", "resource_upstream"),
     "last_error_message",
 )
@@ -170,6 +171,7 @@ def _cached(torch: Any, command: list[str]) -> ctypes.CDLL:
                 part = file.with_suffix(f".{os.getpid()}")
                 try:
                     _compile(command, part)
+                    os.chmod(part, 0o700)  # whatever the umask is: see _is_private()
                     os.replace(part, file)
                 finally:
                     part.unlink(missing_ok=True)
@@ -216,7 +218,8 @@ def install(torch: Any) -> None:
 def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
     """A storage that is to be shared with another process moves into memory of PyTorch's own allocator first: a handle
     stands for all of an allocation of the driver, and hipmm's memory may be mapped. Tensors see nothing of the move but another
-    data_ptr(). A captured graph that has the address must not be replayed afterwards."""
+    data_ptr(). A captured graph that has the address must not be replayed afterwards. Storages of private pools are not moved:
+    graphs write there. The bridge refuses those whose segment is not an allocation of the driver."""
     storages = getattr(torch, "UntypedStorage", None)
     share = getattr(storages, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm_bridge"):

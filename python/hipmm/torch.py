@@ -14,8 +14,9 @@ Each allocation uses the resource that is current on its device at that moment. 
     with hipmm.torch.region("weights"):
         model = Model().cuda()
 
-torch.multiprocessing cannot send tensors on a device after use(): PyTorch's pluggable allocators have no IPC handles
-("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send tensors of pool() if the graph has no
+torch.multiprocessing cannot send tensors on a device after use() without the bridge: PyTorch's pluggable allocators have
+no IPC handles ("CUDAPluggableAllocator does not yet support shareIPcHandle"). With the bridge it can, except
+for tensors of private pools whose memory is a part of an allocation. Tensors of pool() can be sent if the graph has no
 sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch treats each block of hipmm as an allocation of the
 driver, and only such allocations can be shared. For a part of an allocation, such as a block of `pool` with "growth":
 "segments", another process would read the data at the start of the allocation. Such a block, and mapped memory, raise an
@@ -105,7 +106,11 @@ def use(graph: Any = None, *, bridge: bool | None = None) -> Any:
 
     bridge=True, or HIPMM_TORCH=bridge in the environment: by a full allocator of PyTorch's, compiled at its first use, with
     which private pools, memory histories and PyTorch's own figures work as without hipmm. RuntimeError says why there is
-    none for this PyTorch, which then keeps its own allocator. What follows is about the pluggable allocator.
+    none for this PyTorch, which then keeps its own allocator. A graph with functions in Python (failure_callback,
+    callback) does not go with private pools then: PyTorch asks for their memory under its allocator's lock. A thread that has
+    Python's global lock and waits for that one, as in torch.cuda.memory_stats(), keeps the function from running: both hang.
+
+    What follows is about the pluggable allocator.
 
     An allocation that fails raises torch.OutOfMemoryError, "CUDA out of memory. hipmm: ...", with the reason; before
     PyTorch 2.6 it raises RuntimeError with the same text. PyTorch's own figures, such as torch.cuda.memory_allocated(),

@@ -22,7 +22,7 @@ SOURCE = """
 #include <cstdlib>
 #pragma GCC visibility push(default)
 extern "C" const char *hipmm_bridge_install(void *const *functions, int) {
-  for (int i = 0; i < 15; i++) if (!functions[i]) return "a function is missing";
+  for (int i = 0; i < 17; i++) if (!functions[i]) return "a function is missing";
   return std::getenv("REFUSAL");
 }
 static int is_current = 1, is_left;
@@ -113,6 +113,16 @@ def test_the_abi_is_pytorchs(torch):
     assert "-D_GLIBCXX_USE_CXX11_ABI=1" in _bridge._command(torch)
     torch._C._GLIBCXX_USE_CXX11_ABI = False
     assert "-D_GLIBCXX_USE_CXX11_ABI=0" in _bridge._command(torch)
+
+
+def test_the_object_is_kept_whatever_the_umask_is(torch, tmp_path):
+    before = os.umask(0o002)
+    try:
+        _bridge.install(torch)
+        _bridge.install(torch)
+    finally:
+        os.umask(before)
+    assert compilations(tmp_path) == 1
 
 
 def test_of_two_processes_one_compiles(torch, tmp_path):

@@ -122,6 +122,23 @@ def test_a_failure_is_counted_once(serve):
     assert report["memory"][0]["live_bytes"] == 100
 
 
+def test_a_failed_try_is_not_counted(serve):
+    ended = serve("""
+        import ctypes, hipmm
+        out, size, number = ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t, ctypes.c_int
+        attempt = ctypes.CFUNCTYPE(number, size, number, ctypes.c_void_p, ctypes.c_void_p)(
+            hipmm._hipmm.function("hipmm_torch_try_malloc"))
+        last = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, number, ctypes.c_void_p)(
+            hipmm._hipmm.function("hipmm_torch_malloc"))
+        print(attempt(1 << 50, 0, None, out) != 0, attempt(1 << 50, 0, None, out) != 0, attempt(100, 0, None, out))
+        print(last(1 << 50, 0, None), last(1000, 0, None) is not None)
+    """)
+    [report] = ended.report
+    assert ended.stdout == "True True 0\nNone True\n"
+    assert report["functions"]["torch: malloc"] == {"calls": 3, "passed": 0, "failed": 1}
+    assert report["memory"][0]["live_bytes"] == 1100
+
+
 def test_cupy_and_numba_are_served(serve):
     ended = serve("""
         import cupy, fakes, hipmm

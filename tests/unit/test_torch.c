@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/framework/torch.c, torch_blocks.c, torch_pools.c, framework_device.c and cupy.c: what PyTorch and CuPy
  * call, over the software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
+#include "../../core/base/error.h"
 #include "../../core/framework/framework_device.h"
 #include "../support/fixture.h"
 #include "../support/graph_functions.h"
@@ -474,7 +475,9 @@ static void tries_without_a_word(void **state)
 {
   (void)state;
   void *ptr = &ptr;
+  const char *first;
   fixture_start(stack);
+  uint64_t failed = error_failed_allocations(&first);
   hipmm_torch_on_failure(is_not_called);
   assert_ok(hipmm_torch_try_malloc(0, 0, NULL, &ptr));
   assert_null(ptr);
@@ -486,6 +489,8 @@ static void tries_without_a_word(void **state)
   assert_int_equal(hipmm_torch_try_malloc(129 * BYTES, 0, NULL, &ptr), HIPMM_E_LIMIT);
   assert_contains(hipmm_last_error_message(), "memory fraction");
   assert_int_equal(hipmm_torch_try_malloc(BYTES, 1000, NULL, &ptr), HIPMM_E_NO_DEVICE);
+  assert_int_equal(hipmm_torch_try_malloc(BYTES, 0, NULL, NULL), HIPMM_E_ARGUMENT);
+  assert_int_equal(error_failed_allocations(&first), failed);
   hipmm_torch_on_failure(NULL);
   assert_memory(0, 0, BYTES);
 }
@@ -1052,6 +1057,7 @@ static int in_a_child(const void *block)
   hipmm_torch_record_stream((void *)(uintptr_t)block, NULL);
   hipmm_torch_reset();
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  if (hipmm_torch_try_malloc(BYTES, 0, NULL, NULL) != HIPMM_E_STATE) return 3;
   return hipmm_cupy_malloc(NULL, 1000, 0) ? 2 : 0;
 }
 

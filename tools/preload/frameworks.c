@@ -57,22 +57,24 @@ struct frameworks_call {
   struct served_device *served; /* NULL: its memory is not counted */
   int64_t bytes;                /* below zero: freed */
   bool is_failed;
+  bool is_left_out; /* failed, and the caller has more to try */
 };
 
 static struct frameworks_call frameworks_begin(enum frameworks_row row, int device, int64_t bytes)
 {
   reentry_enter();
   enum family family = next_find(HOOK_cudaMalloc) ? FAMILY_CUDA : FAMILY_HIP;
-  return (struct frameworks_call){row, init_ready_for_python() ? devices_get(family, device) : NULL, bytes, bytes > 0};
+  struct served_device *served = init_ready_for_python() ? devices_get(family, device) : NULL;
+  return (struct frameworks_call){.row = row, .served = served, .bytes = bytes, .is_failed = bytes > 0};
 }
 
 static void frameworks_end(struct frameworks_call *call)
 {
   int64_t bytes = call->bytes < 0 ? -call->bytes : call->bytes;
-  atomic_fetch_add_explicit(&calls[call->row], 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&calls[call->row], call->is_left_out ? 0 : 1, memory_order_relaxed);
   if (call->is_failed)
     atomic_fetch_add_explicit(&failures[call->row], 1, memory_order_relaxed);
-  else if (call->served && bytes)
+  else if (call->served && bytes && !call->is_left_out)
     blocks_count(&call->served->usage[KIND_DEVICE], bytes, call->bytes < 0 ? -1 : 1);
   reentry_leave();
 }
@@ -115,7 +117,8 @@ static enum hipmm_status frameworks_torch_try_malloc(size_t bytes, int device, h
 {
   FRAMEWORK_CALL(FRAMEWORK_TORCH_MALLOC, device, (int64_t)bytes);
   enum hipmm_status status = hipmm_torch_try_malloc(bytes, device, stream, ptr_out);
-  call.is_failed = status != HIPMM_OK;
+  call.is_failed = false;
+  call.is_left_out = status != HIPMM_OK;
   return status;
 }
 
@@ -147,6 +150,7 @@ struct frameworks_function {
 
 static const struct frameworks_function functions[] = {
     /* In place of those of the same name. */
+    {"hipmm_torch_malloc", (void (*)(void))hipmm_run_torch_malloc},
     {"hipmm_torch_try_malloc", (void (*)(void))frameworks_torch_try_malloc},
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},

@@ -9,9 +9,15 @@
  * Each block goes back by its address, and every DataPtr has the bridge's deleter, since PyTorch recognises its own blocks
  * by that.
  *
- * Order of locks: Bridge::pools_lock, then the device's lock of PyTorch's allocator, then Bridge::ranges_lock, Source's and
- * hipmm's. All others are held for a few instructions, and nothing is called under them. None is held while PyTorch's
- * functions for call stacks run, which wait for Python's global lock. */
+ * Order of locks: Bridge::pools_lock, then the device's lock of PyTorch's allocator, then Bridge::ranges_lock, then hipmm's.
+ * All others, such as Source's, are held for a few instructions, and neither hipmm nor PyTorch is called under them. None is
+ * held while PyTorch's functions for call stacks run, which wait for Python's global lock.
+ *
+ * A graph can have functions in Python (failure_callback, callback), for which hipmm waits for that lock too, and
+ * which may call PyTorch. Apart from private pools, no lock is held here when hipmm allocates or frees. For those,
+ * PyTorch's own allocator asks Source under its device's lock, and another thread may have Python's lock and wait for that
+ * one (torch.cuda.memory_stats(), the end of a tensor). So such functions do not go with private pools, as the text of
+ * hipmm.torch.use() says. */
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -58,12 +64,14 @@ struct hipmm_torch_pool {
 
 struct hipmm_functions {
   int (*torch_try_malloc)(size_t bytes, int device, void *stream, void **ptr_out);
+  void *(*torch_malloc)(ssize_t bytes, int device, void *stream);
   void (*torch_free)(void *ptr, ssize_t bytes, int device, void *stream);
   void (*torch_init)(int device_count);
   void (*torch_reset)(void);
   void (*torch_memory_fraction)(double fraction, int device);
   void (*torch_record_stream)(void *ptr, void *stream);
   void (*torch_end_allocate_to_pool)(int device, hipmm_torch_pool pool);
+  int (*torch_is_allocation)(void *ptr);
   int (*device_held_bytes)(int device, size_t *now_out, size_t *peak_out);
   int (*resource_get_for_device)(int device, hipmm_resource **resource_out);
   void (*resource_release)(hipmm_resource *resource);
@@ -112,7 +120,8 @@ hipmm_functions hipmm;
 /* ---- All of an allocator, forwarded ---- */
 
 /* Every virtual function of CUDAAllocator and its bases: some have a default that does nothing, so that a compiler does
- * not notice when one is missing. python/tests/virtuals.py compares this class with the headers of each release. */
+ * not notice when one is missing. test_every_virtual_function_is_forwarded in python/tests/test_bridge.py compares this
+ * class with the headers of each release. */
 class Forward : public CUDAAllocator
 {
 public:
@@ -515,6 +524,13 @@ struct Figures {
 
 /* ---- Segments of private pools ---- */
 
+/* The last segment of which hipmm had no memory, in the thread's present call of PyTorch's own allocator. */
+struct Shortage {
+  size_t bytes = 0; /* 0: it had, or was not asked */
+  std::string reason;
+};
+thread_local Shortage segment_shortage;
+
 /* What PyTorch's own allocator asks for the segments of its private pools: under its device's lock, and possibly in a
  * capture. Never throws. */
 class Source : public Forward
@@ -529,22 +545,36 @@ public:
   {
     void *ptr = nullptr;
     DeviceIndex device = current();
+    segment_shortage.bytes = 0;
     if (device < 0) return nullptr;
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    bool has_mode = !cudaThreadExchangeStreamCaptureMode(&mode);
-    std::lock_guard<std::mutex> hold(lock);
+    Relaxed relaxed;
     cudaStream_t stream = stream_of(device);
     figures[device].is_used = true;
-    if (!hipmm.torch_try_malloc(bytes, device, stream, &ptr) && !may_keep(device, stream)) {
+    if (hipmm.torch_try_malloc(bytes, device, stream, &ptr)) {
+      segment_shortage = {bytes, hipmm.last_error_message()};
+      return nullptr;
+    }
+    if (!may_keep(device, stream)) {
       (void)cudaGetLastError();
       hipmm.torch_free(ptr, static_cast<ssize_t>(bytes), device, stream);
-      ptr = nullptr;
+      return nullptr;
     }
-    if (has_mode) (void)cudaThreadExchangeStreamCaptureMode(&mode);
-    if (!ptr) return nullptr;
-    segments[ptr] = {bytes, device};
+    {
+      std::lock_guard<std::mutex> hold(lock);
+      segments[ptr] = {bytes, device};
+    }
     figures[device].source_bytes += static_cast<int64_t>(bytes);
     return ptr;
+  }
+  /* PyTorch's own allocator has given up: the last attempt for the segment, by which hipmm counts and logs the failure. */
+  void give_up()
+  {
+    DeviceIndex device = current();
+    if (device < 0) return;
+    Relaxed relaxed;
+    cudaStream_t stream = stream_of(device);
+    auto bytes = static_cast<ssize_t>(segment_shortage.bytes);
+    hipmm.torch_free(hipmm.torch_malloc(bytes, device, stream), bytes, device, stream);
   }
   void *raw_alloc_with_stream(size_t bytes, cudaStream_t) override
   {
@@ -583,6 +613,15 @@ public:
     std::lock_guard<std::mutex> hold(lock);
     return segments.count(reinterpret_cast<void *>(address)) != 0;
   }
+  /* The start of the segment that contains the address; NULL: none does. */
+  void *start_of(void *ptr)
+  {
+    std::lock_guard<std::mutex> hold(lock);
+    auto next = segments.upper_bound(ptr);
+    if (next == segments.begin()) return nullptr;
+    const auto &found = *std::prev(next);
+    return static_cast<char *>(ptr) < static_cast<char *>(found.first) + found.second.bytes ? found.first : nullptr;
+  }
   std::string name() override
   {
     return "hipmm";
@@ -594,14 +633,24 @@ private:
     size_t bytes = 0;
     DeviceIndex device = 0;
   };
+  /* Allows what a capture forbids, and does not get into it. */
+  struct Relaxed {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    bool has_mode = !cudaThreadExchangeStreamCaptureMode(&mode);
+    ~Relaxed()
+    {
+      if (has_mode) (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    }
+  };
   static DeviceIndex current() noexcept
   {
     int device = -1;
     return cudaGetDevice(&device) || device >= MOST_DEVICES ? -1 : static_cast<DeviceIndex>(device);
   }
-  /* The lock is held. The default stream, where there can be no other. */
+  /* The default stream, where there can be no other. */
   cudaStream_t stream_of(DeviceIndex device)
   {
+    std::lock_guard<std::mutex> hold(lock);
     cudaStream_t &stream = streams[device];
     if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) stream = nullptr;
     return stream;
@@ -826,6 +875,10 @@ public:
     source.figures = figures.data();
     is_native = to->name() == "native";
     is_uncached = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+    bool is_enabled = to->isEnabled();
+    if (!is_enabled) to->enable(true);
+    native_deleter = to->raw_deleter();
+    if (!is_enabled) to->enable(false);
   }
 
   /* ---- Allocating and freeing ---- */
@@ -856,15 +909,25 @@ public:
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
     return serves(device) ? take(device, bytes, stream) : native->raw_alloc_with_stream(bytes, stream);
   }
+  /* PyTorch's own takes the block to be of its cache or not by whether that is enabled now. */
   void raw_delete(void *ptr) override
   {
+    if (!ptr || free_own(ptr)) return;
+    native->raw_delete(ptr);
+    native_changes++;
+  }
+  /* Of a DataPtr with the bridge's deleter: if the block is not hipmm's, it is of PyTorch's cache. */
+  void delete_cached(void *ptr)
+  {
+    if (!ptr || free_own(ptr)) return;
+    native_deleter(ptr);
+    native_changes++;
+  }
+  /* False: the block is not hipmm's. */
+  bool free_own(void *ptr)
+  {
     Block block;
-    if (!ptr) return;
-    if (!blocks.take(ptr, &block)) {
-      native->raw_delete(ptr);
-      native_changes++;
-      return;
-    }
+    if (!blocks.take(ptr, &block)) return false;
     Context context = history.context_for(RecordContext::ALL);
     size_t address = reinterpret_cast<size_t>(ptr);
     if (const auto *interpreter = c10::impl::GPUTrace::get_trace())
@@ -879,10 +942,11 @@ public:
       hipmm.torch_free(ptr, static_cast<ssize_t>(block.bytes), block.device, block.stream);
     else
       keep_for_capture(ptr, block);
+    return true;
   }
   c10::DeleterFnPtr raw_deleter() const override
   {
-    return &bridge_delete;
+    return is_cached() ? &bridge_delete : native->raw_deleter();
   }
 #if TORCH_IS(13)
   DataPtr allocateWithAddress(size_t bytes, void *address) override
@@ -911,7 +975,7 @@ public:
         {
           (void)ptr.release_context();
         }
-      } alias{DataPtr(ptr.get(), ptr.get(), native->raw_deleter(), ptr.device())};
+      } alias{DataPtr(ptr.get(), ptr.get(), native_deleter, ptr.device())};
       native->recordStream(alias.ptr, stream);
     } else if (block.stream != stream.stream()) {
       DeviceIndex before = 0;
@@ -941,9 +1005,12 @@ public:
   {
     return blocks.find(ptr, nullptr);
   }
+
+  /* A handle stands for all of an allocation of the driver, whose start PyTorch takes the block's segment to be. */
   ShareableHandle shareIpcHandle(void *ptr) override
   {
-    TORCH_CHECK(!blocks.find(ptr, nullptr),
+    void *segment = source.start_of(ptr);
+    TORCH_CHECK(!blocks.find(ptr, nullptr) && (!segment || hipmm.torch_is_allocation(segment)),
                 "hipmm: this tensor's memory cannot be shared with another process: it is a part of what hipmm holds, "
                 "and its storage cannot be moved. Share a copy of the tensor (clone()).");
     return native->shareIpcHandle(ptr);
@@ -1188,15 +1255,20 @@ public:
 private:
   /* ---- Allocating ---- */
 
+  bool is_cached() const
+  {
+    return !is_uncached && native->isEnabled();
+  }
   bool serves(DeviceIndex device) const
   {
-    return device >= 0 && device < MOST_DEVICES && !is_uncached && native->initialized() && native->isEnabled();
+    return device >= 0 && device < MOST_DEVICES && is_cached() && native->initialized();
   }
 
-  /* Gives a block of PyTorch's own allocator the bridge's deleter. */
+  /* Gives a block of PyTorch's own allocator the bridge's deleter. What the program has it take from the runtime, without a
+   * cache, has another deleter, and keeps it. */
   DataPtr adopt(DataPtr ptr)
   {
-    (void)ptr.compare_exchange_deleter(native->raw_deleter(), &bridge_delete);
+    if (!is_uncached) (void)ptr.compare_exchange_deleter(native_deleter, &bridge_delete);
     native_changes++;
     return ptr;
   }
@@ -1210,16 +1282,24 @@ private:
     return false;
   }
 
-  /* One attempt. NULL: hipmm's last error says why, or the block would be more than may be held. */
-  void *obtain(DeviceIndex device, size_t bytes, cudaStream_t stream)
+  /* One attempt. NULL: *reason_out is hipmm's, or empty where the block would be more than may be held. The last attempt is
+   * by the function that counts a failure, and logs it. */
+  void *obtain(const Block &block, std::string *reason_out, bool is_last)
   {
     void *ptr = nullptr;
     size_t held = 0;
-    Figures &of = figures[device];
+    Figures &of = figures[block.device];
+    auto bytes = static_cast<ssize_t>(block.bytes);
     if (!of.is_used.load(std::memory_order_relaxed)) of.is_used = true;
-    if (hipmm.torch_try_malloc(bytes, device, stream, &ptr)) return nullptr;
-    if (of.allowed == SIZE_MAX || hipmm.device_held_bytes(device, &held, nullptr) || held <= of.allowed) return ptr;
-    hipmm.torch_free(ptr, static_cast<ssize_t>(bytes), device, stream);
+    if (is_last)
+      ptr = hipmm.torch_malloc(bytes, block.device, block.stream);
+    else if (hipmm.torch_try_malloc(block.bytes, block.device, block.stream, &ptr))
+      ptr = nullptr;
+    if (!ptr) *reason_out = hipmm.last_error_message();
+    if (!ptr || of.allowed == SIZE_MAX || hipmm.device_held_bytes(block.device, &held, nullptr) || held <= of.allowed)
+      return ptr;
+    reason_out->clear();
+    hipmm.torch_free(ptr, bytes, block.device, block.stream);
     return nullptr;
   }
 
@@ -1232,8 +1312,9 @@ private:
     block.device = device;
     if (is_for_pool(device, stream)) return take_from_native(device, requested, stream);
     block.context = history.context_for(RecordContext::STATE);
-    void *ptr = obtain(device, block.bytes, stream);
-    if (!ptr && !(ptr = take_after_shortage(block))) return take_as_last(block);
+    std::string reason;
+    void *ptr = obtain(block, &reason, false);
+    if (!ptr && !(ptr = take_after_shortage(block, &reason))) return take_as_last(block, reason);
     size_t address = reinterpret_cast<size_t>(ptr);
     blocks.add(ptr, block);
     refresh_if_changed(device);
@@ -1249,10 +1330,14 @@ private:
   void *take_from_native(DeviceIndex device, size_t bytes, cudaStream_t stream)
   {
     void *ptr = nullptr;
+    segment_shortage.bytes = 0;
     try {
       ptr = native->raw_alloc_with_stream(bytes, stream);
     } catch (c10::OutOfMemoryError &error) {
-      error.add_context(std::string("hipmm: ") + hipmm.last_error_message());
+      if (segment_shortage.bytes) {
+        error.add_context("hipmm: " + segment_shortage.reason);
+        source.give_up();
+      }
       throw;
     }
     native_changes++;
@@ -1261,24 +1346,22 @@ private:
   }
 
   /* hipmm has given back its own idle memory by now. PyTorch's may be in the way; nothing is freed under a capture. */
-  void *take_after_shortage(const Block &block)
+  void *take_after_shortage(const Block &block, std::string *reason_out)
   {
-    if (figures[block.device].is_capturing()) return nullptr;
     try {
-      emptyCache({0, 0});
+      if (!figures[block.device].is_capturing()) emptyCache({0, 0});
     } catch (const c10::Error &) {
       /* a capture that PyTorch's own allocator knows of has not ended */
     }
-    void *ptr = obtain(block.device, block.bytes, block.stream);
+    void *ptr = obtain(block, reason_out, true);
     if (ptr) count_shortage(block.device, false);
     return ptr;
   }
 
   /* PyTorch's own allocator is asked, for its sentence, its observers and the pools that may be used at a shortage. Where
    * a limit of hipmm's is what is wanting, it would find the memory that the limit forbids. */
-  void *take_as_last(const Block &block)
+  void *take_as_last(const Block &block, const std::string &reason)
   {
-    std::string reason = hipmm.last_error_message();
     size_t free = 0, total = 0, allowed = figures[block.device].allowed;
     C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
     if (allowed != SIZE_MAX || (free >= block.bytes && !is_under_run)) refuse(block, reason, free, total, allowed);
@@ -1287,7 +1370,7 @@ private:
       native_changes++;
       return ptr;
     } catch (c10::OutOfMemoryError &error) {
-      error.add_context("hipmm: " + reason);
+      if (!reason.empty()) error.add_context("hipmm: " + reason);
       throw;
     }
   }
@@ -1320,8 +1403,8 @@ private:
                        format_size(total) + " of which " + format_size(free) + " is free. ";
     if (allowed != SIZE_MAX) text += format_size(allowed) + " allowed; ";
     text += "Of the allocated memory " + format_size(live) + " is allocated by PyTorch, and " +
-            format_size(held > live ? held - live : 0) + " is reserved by PyTorch but unallocated. (hipmm: " + reason +
-            ")";
+            format_size(held > live ? held - live : 0) + " is reserved by PyTorch but unallocated.";
+    if (!reason.empty()) text += " (hipmm: " + reason + ")";
     throw c10::OutOfMemoryError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text);
   }
 
@@ -1523,6 +1606,7 @@ private:
 
   Source source;
   bool is_under_run, is_native, is_uncached;
+  c10::DeleterFnPtr native_deleter; /* of blocks of its cache */
   Blocks blocks;
   std::array<Figures, MOST_DEVICES> figures;
   std::array<std::atomic<uint64_t>, MOST_DEVICES> seen{};
@@ -1542,7 +1626,7 @@ private:
 
 void bridge_delete(void *ptr)
 {
-  bridge->raw_delete(ptr);
+  bridge->delete_cached(ptr);
 }
 
 } // namespace

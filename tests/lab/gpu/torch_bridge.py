@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from multiprocessing.reduction import ForkingPickler
 
 import torch
 import torch.multiprocessing
@@ -246,6 +247,7 @@ def compiled():
 
 def _child(queue, answers):
     tensor = queue.get()
+    tensor = pickle.loads(tensor) if isinstance(tensor, bytes) else tensor
     answers.put(float(tensor.sum()))
     tensor.add_(1)
     torch.cuda.synchronize()
@@ -253,24 +255,67 @@ def _child(queue, answers):
     queue.get()
 
 
-@case
-def shared():
+def _share(tensor, sent):
+    """Another process reads the ones of a tensor, and adds ones. `sent` is the tensor, or is pickled."""
     context = torch.multiprocessing.get_context("spawn")
     queue, answers = context.Queue(), context.Queue()
+    process = context.Process(target=_child, args=(queue, answers))
+    process.start()
+    try:
+        queue.put(sent)
+        assert answers.get(timeout=60) == tensor.numel()
+        assert answers.get(timeout=60) == "done"
+        torch.cuda.synchronize()
+        assert float(tensor.sum()) == 2 * tensor.numel()
+        queue.put(None)
+        process.join(30)
+    finally:
+        process.kill()
+
+
+@case
+def shared():
     for count in (100, 3 * MIB):
-        process = context.Process(target=_child, args=(queue, answers))
-        process.start()
-        try:
-            tensor = torch.ones(count, device="cuda")
-            queue.put(tensor)
-            assert answers.get(timeout=60) == count
-            assert answers.get(timeout=60) == "done"
-            torch.cuda.synchronize()
-            assert float(tensor.sum()) == 2 * count
-            queue.put(None)
-            process.join(30)
-        finally:
-            process.kill()
+        tensor = torch.ones(count, device="cuda")
+        _share(tensor, tensor)
+
+
+@case
+def shared_of_a_pool():
+    """The other process has the tensor's data, or the tensor is refused and a copy has them."""
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        before = torch.zeros(11 * MIB, device="cuda")  # each is a segment
+        tensor = torch.ones(11 * MIB, device="cuda")
+    try:
+        sent = bytes(ForkingPickler.dumps(tensor))
+    except RuntimeError as error:
+        assert "cannot be shared" in str(error)
+        tensor = tensor.clone()
+        sent = bytes(ForkingPickler.dumps(tensor))
+    _share(tensor, sent)
+    assert float(before.sum()) == 0
+    del before, tensor, pool
+    fresh()
+
+
+@case
+def without_cache():
+    """A block goes back to where it is from, whatever the setting is by then."""
+    before = torch.cuda.memory_allocated()
+    torch.cuda.caching_allocator_enable(False)
+    try:
+        a = torch.empty(MIB, device="cuda")
+    finally:
+        torch.cuda.caching_allocator_enable(True)
+    b = torch.empty(MIB, device="cuda")
+    del a
+    torch.cuda.caching_allocator_enable(False)
+    try:
+        del b
+    finally:
+        torch.cuda.caching_allocator_enable(True)
+    assert torch.cuda.memory_allocated() == before
 
 
 @case
