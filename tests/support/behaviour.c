@@ -263,7 +263,7 @@ int behaviour_run(const char *type, const struct CMUnitTest *own, size_t n_own, 
 {
   static struct CMUnitTest tests[MOST_TESTS];
   if (n_own + n_stacks * BEHAVIOURS > MOST_TESTS) return 1;
-  memcpy(tests, own, n_own * sizeof *own);
+  if (n_own) memcpy(tests, own, n_own * sizeof *own);
   size_t n = n_own + behaviour_tests(stacks, n_stacks, tests + n_own);
   return _cmocka_run_group_tests(type, tests, n, NULL, NULL);
 }
