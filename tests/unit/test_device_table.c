@@ -7,6 +7,7 @@
 #include <hipmm/memory.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +291,7 @@ static void *allocate_from_the_current_resource(void *unused)
     if (hipmm_resource_get_current(&resource)) return &stop;
     if (!hipmm_resource_name(resource)) return &stop;
     hipmm_resource_release(resource);
+    sched_yield(); /* valgrind, which runs one thread at a time, could stop this one within a call for long */
   }
   return NULL;
 }
