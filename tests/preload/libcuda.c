@@ -184,7 +184,7 @@ FUNCTION(cuCtxGetDevice)(int *device)
   return 0;
 }
 
-static CUcontext last_synchronized;
+static _Thread_local CUcontext last_synchronized;
 
 CUcontext fake_synchronized(void)
 {

@@ -128,7 +128,7 @@ DRIVER_FUNCTIONS(DRIVER_DECLARE)
  * cuStreamSynchronize() was called for a stream. How often the driver's own cuMemAlloc() and cuMemFree() were called. */
 void fake_capture(CUstream stream);
 bool fake_waited_for(CUstream stream);
-CUcontext fake_synchronized(void); /* the context of the last cuCtxSynchronize() */
+CUcontext fake_synchronized(void); /* the context of the thread's last cuCtxSynchronize() */
 unsigned fake_allocations(void);
 unsigned fake_frees(void);
 
