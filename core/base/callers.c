@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static struct caller
-    callers_rest; /* the place of all threads without one of their own: at their end, or without memory for one */
+/* The place of all threads without one of their own: at their end, or without memory for one. */
+static struct caller callers_rest;
 
 _Thread_local struct caller_thread caller_this_thread;
 
