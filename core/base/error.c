@@ -182,10 +182,11 @@ void error_return_to_mark(const struct error_record *mark)
   record = *mark;
 }
 
-void error_keep_first(enum hipmm_status *first, enum hipmm_status one, const struct error_record *mark)
+void error_keep_first(enum hipmm_status *first, struct error_record *mark, enum hipmm_status one)
 {
-  if (one && *first) error_return_to_mark(mark);
-  if (!*first) *first = one;
+  if (!one || *first) return;
+  *first = one;
+  *mark = error_mark();
 }
 
 bool error_is_out_of_device_memory(void)

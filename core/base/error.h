@@ -50,9 +50,9 @@ struct error_record {
 struct error_record error_mark(void);
 void error_return_to_mark(const struct error_record *mark);
 
-/* For a loop that goes on after a failure: `one` is the status of what ran since the mark. *first and the record become, or
- * stay, those of the first failure. */
-void error_keep_first(enum hipmm_status *first, enum hipmm_status one, const struct error_record *mark);
+/* For a loop that goes on after a failure: `one` is the status of what has just run. *first becomes the first failure, and
+ * *mark a mark of its record, to which the loop returns at its end if there was a failure. */
+void error_keep_first(enum hipmm_status *first, struct error_record *mark, enum hipmm_status one);
 
 /* Whether the record is of a HIP call that failed for want of memory, in an op that has not ended yet. */
 bool error_is_out_of_device_memory(void);

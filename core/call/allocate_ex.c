@@ -251,9 +251,7 @@ enum hipmm_status hipmm_deallocate_batch(struct hipmm_resource *resource, size_t
   for (size_t i = 0; !status && i < n; i++) {
     enum hipmm_status one =
         instance_deallocate(&call.instance->resource, ptrs[i], bytes ? bytes[i] : 0, HIPMM_ALIGNMENT, stream);
-    if (!one || first) continue;
-    first = one;
-    mark = error_mark();
+    error_keep_first(&first, &mark, one);
   }
   if (status) return status;
   if (first) error_return_to_mark(&mark);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* resource_calls.c: the public functions that a resource of any type has: values, actions, trim, upstreams, access, the
+/* resource_calls.c: the public functions that a resource of any type has: values, actions, upstreams, access, the
  * driver's pool, and the program's own pointer. A NULL resource is the current device's current resource. */
 #include <hipmm/inspect.h>
 
 #include "../base/error.h"
 #include "../base/text.h"
-#include "../stack/attempt.h"
 #include "resource_calls.h"
 
 #include <stdlib.h>
@@ -92,23 +91,6 @@ enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const 
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, action, "action", &call);
   return status ? status : resource_call_end(&call, resource_perform(call.instance, action, NULL, 0));
-}
-
-enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes)
-{
-  struct resource_call call;
-  enum hipmm_status status = resource_call_begin(resource, &call, "", &call);
-  if (status) return status;
-  CLOSURE_EACH(below, call.instance) {
-    const struct error_record before = error_mark();
-    enum hipmm_status one =
-        instance_finish_op(below, below->resource.ops->trim(below->resource.self, keep_bytes), "trim");
-    if (below != call.instance && one == HIPMM_E_STATE && attempt_is_in_program()) /* as hipmm_trim() passes it over */
-      error_return_to_mark(&before);
-    else
-      error_keep_first(&status, one, &before); /* the other resources are trimmed all the same */
-  }
-  return resource_call_end(&call, status);
 }
 
 /* ---- Upstreams ---- */

@@ -19,14 +19,12 @@ struct suspend_result {
 /* `status` is the outcome of an op; the record of the first failure goes to `failure`. */
 static void suspend_count(struct suspend_result *result, struct error_record *failure, enum hipmm_status status)
 {
-  if (!status) {
+  if (!status)
     result->n_changed++;
-  } else if (status == HIPMM_E_NOT_SUPPORTED) {
+  else if (status == HIPMM_E_NOT_SUPPORTED)
     result->any_is_unable = true;
-  } else if (!result->status) {
-    result->status = status;
-    *failure = error_mark();
-  }
+  else
+    error_keep_first(&result->status, failure, status);
 }
 
 static void suspend_mark(struct instance *instance, bool is_suspended)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trim.c: trim of a device and of all devices, and new peaks. Called by applications between phases of their work. */
+/* trim.c: trim of a resource, of a device and of all devices, and new peaks. Called by applications between phases of their work. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../stack/attempt.h"
@@ -7,36 +7,51 @@
 
 #include <stdlib.h>
 
-/* From the top down. Not hipmm_resource_trim() of the top, which would also trim other stacks below. */
-static enum hipmm_status trim_stack(const struct stack *stack, size_t keep_bytes)
+/* What a trim of several resources has come to: after a failure the others are trimmed all the same. */
+struct trim_result {
+  enum hipmm_status first;
+  struct error_record failure; /* if `first` is one */
+};
+
+/* `may_pass`: passes over a resource that a thread is in, maybe this one. */
+static void trim_one(const struct instance *instance, size_t keep_bytes, bool may_pass, struct trim_result *result)
 {
-  enum hipmm_status first = HIPMM_OK;
-  STACK_EACH(instance, stack) {
-    const struct error_record before = error_mark();
-    enum hipmm_status one =
-        instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
-    if (one == HIPMM_E_STATE && attempt_is_in_program()) /* a thread is in it, maybe this one */
-      error_return_to_mark(&before);
-    else
-      error_keep_first(&first, one, &before); /* the other resources are trimmed all the same */
-  }
-  return first;
+  const struct error_record before = error_mark();
+  enum hipmm_status one =
+      instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
+  if (may_pass && one == HIPMM_E_STATE && attempt_is_in_program())
+    error_return_to_mark(&before);
+  else
+    error_keep_first(&result->first, &result->failure, one);
+}
+
+static enum hipmm_status trim_end(const struct trim_result *result)
+{
+  if (result->first) error_return_to_mark(&result->failure);
+  return result->first;
 }
 
 /* The stacks that were built last come first: they may depend on earlier ones, which get what they give back. */
 static enum hipmm_status trim_device(int device, size_t keep_bytes)
 {
-  enum hipmm_status first = HIPMM_OK;
+  struct trim_result result = {.first = HIPMM_OK};
   size_t n;
   struct stack **stacks = stack_collect(device, &n);
   if (!stacks) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  for (size_t i = n; i-- > 0;) {
-    const struct error_record before = error_mark();
-    error_keep_first(&first, trim_stack(stacks[i], keep_bytes), &before);
-    stack_unpin(stacks[i]);
-  }
+  for (size_t i = n; i-- > 0; stack_unpin(stacks[i])) /* not the closure of the top, which other stacks below are in */
+    STACK_EACH(instance, stacks[i]) trim_one(instance, keep_bytes, true, &result);
   free(stacks);
-  return first;
+  return trim_end(&result);
+}
+
+enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes)
+{
+  struct resource_call call;
+  struct trim_result result = {.first = HIPMM_OK};
+  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  if (status) return status;
+  CLOSURE_EACH(below, call.instance) trim_one(below, keep_bytes, below != call.instance, &result);
+  return resource_call_end(&call, trim_end(&result));
 }
 
 enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes)
@@ -64,14 +79,15 @@ static enum hipmm_status trim_reset_peaks(const struct instance *instance)
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
 {
   struct resource_call call;
+  struct error_record failure;
   enum hipmm_status first = HIPMM_OK, status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
   CLOSURE_EACH(below, call.instance) {
     struct stack *stack = below->stack;
-    const struct error_record before = error_mark();
-    error_keep_first(&first, trim_reset_peaks(below), &before); /* the other peaks are reset all the same */
+    error_keep_first(&first, &failure, trim_reset_peaks(below)); /* the other peaks are reset all the same */
     atomic_store(&below->peak_held_bytes, atomic_load(&below->held_bytes));
     atomic_store(&stack->peak_held_bytes, atomic_load(&stack->held_bytes));
   }
+  if (first) error_return_to_mark(&failure);
   return resource_call_end(&call, first);
 }

@@ -58,9 +58,7 @@ static enum hipmm_status stream_pool_destroy_streams(struct hipmm_stream_pool *p
     hipmm_stream_t stream = atomic_load(&pool->streams[i]);
     enum hipmm_status status = stream ? stream_destroy(stream, pool->device, STREAM_OF_POOL) : HIPMM_OK;
     if (!status) atomic_store(&pool->streams[i], NULL);
-    if (!status || first) continue;
-    first = status;
-    failure = error_mark();
+    error_keep_first(&first, &failure, status);
   }
   if (first) error_return_to_mark(&failure);
   return first;

@@ -247,12 +247,13 @@ static void keeps_the_first_failure_of_a_loop(void **state)
 {
   static const enum hipmm_status statuses[] = {HIPMM_OK, HIPMM_E_STATE, HIPMM_OK, HIPMM_E_HIP};
   enum hipmm_status first = HIPMM_OK;
+  struct error_record failure;
   (void)state;
   for (unsigned i = 0; i < 4; i++) {
-    const struct error_record before = error_mark();
     enum hipmm_status one = statuses[i] ? error_set(statuses[i], "number %u", i) : HIPMM_OK;
-    error_keep_first(&first, one, &before);
+    error_keep_first(&first, &failure, one);
   }
+  error_return_to_mark(&failure);
   assert_int_equal(first, HIPMM_E_STATE);
   assert_int_equal(record().status, HIPMM_E_STATE);
   assert_string_equal(record().message, "number 1");
