@@ -19,6 +19,7 @@ A program that works on one stream can do without Python in the allocation path:
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,8 +84,7 @@ class Allocator:
 
     def total_bytes(self) -> int:
         """What the device's stack holds."""
-        _hipmm.start_if_needed()
-        return hipmm.held_bytes(cupy.cuda.runtime.getDevice())[0]
+        return hipmm.held_bytes(self._device())[0]
 
     def n_free_blocks(self) -> int:
         """The number of free blocks of the current resource's stack."""
@@ -92,8 +92,7 @@ class Allocator:
 
     def free_all_blocks(self, stream: Any = None) -> None:
         """Returns the stack's free memory to the device, of all streams."""
-        _hipmm.start_if_needed()
-        self._trim(cupy.cuda.runtime.getDevice())
+        self._trim(self._device())
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """From now on CuPy gets no block with which the stack would hold more than `size` bytes, or more than this fraction of the
@@ -119,10 +118,13 @@ class Allocator:
             self._limits[device] = int(self._before.get_limit()) if self._before else 0
         return self._limits[device]
 
-    def _blocks(self) -> Iterator[Block]:
+    def _device(self) -> int:
+        """The current device, for functions that need hipmm initialised."""
         _hipmm.start_if_needed()
-        for blocks in dict(block_holders(hipmm.resource(device=cupy.cuda.runtime.getDevice()))).values():
-            yield from blocks
+        return int(cupy.cuda.runtime.getDevice())
+
+    def _blocks(self) -> Iterator[Block]:
+        return itertools.chain.from_iterable(block_holders(hipmm.resource(device=self._device())).values())
 
     def _trim(self, device: int) -> None:
         hipmm.resource(device=device).trim()

@@ -259,7 +259,7 @@ def memory_snapshot() -> dict[str, Any]:
     segments: list[dict[str, Any]] = []
     built = {stack["device"] for stack in hipmm.snapshot()["stacks"]}
     for device in sorted(built):
-        for resource, ranges in dict(block_holders(hipmm.resource(device=device))).items():
+        for resource, ranges in block_holders(hipmm.resource(device=device)).items():
             segments += _segments(resource, ranges)
     return {"segments": segments, "device_traces": [[] for _ in range(hipmm.device_count())], "allocator_settings": {}}
 

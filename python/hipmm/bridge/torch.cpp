@@ -506,6 +506,13 @@ struct Figures {
   {
     for (int i = 0; i < FIGURES; i++) peak[i] = std::max(peak[i], own[i][ALL].current + native_now[i]);
   }
+  /* The lock is held. */
+  void set_native(const DeviceStats &stats)
+  {
+    native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current,
+                  stats.requested_bytes[ALL].current};
+    raise_peaks();
+  }
   void count(const Block &block, bool is_free)
   {
     const std::array<size_t, FIGURES> by = {1, block.bytes, block.requested};
@@ -1102,9 +1109,7 @@ public:
     if (of.is_used && hipmm.device_held_bytes(device, &held, &held_peak)) held = held_peak = 0;
     int64_t others = stats.reserved_bytes[ALL].current - of.source_bytes;
     std::lock_guard<std::mutex> hold(of.lock);
-    of.native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current,
-                     stats.requested_bytes[ALL].current};
-    of.raise_peaks();
+    of.set_native(stats);
     merge(stats.allocation, of, ALLOCATIONS);
     merge(stats.active, of, ALLOCATIONS);
     merge(stats.allocated_bytes, of, ALLOCATED_BYTES);
@@ -1493,9 +1498,7 @@ private:
     DeviceStats stats = native->getDeviceStats(device);
     Figures &of = figures[device];
     std::lock_guard<std::mutex> hold(of.lock);
-    of.native_now = {stats.allocation[ALL].current, stats.allocated_bytes[ALL].current,
-                     stats.requested_bytes[ALL].current};
-    of.raise_peaks();
+    of.set_native(stats);
   }
 
   template <class Stats> static void merge(Stats &stats, const Figures &of, Figure figure)
