@@ -72,6 +72,14 @@ struct argument {
     "config", "FILE", "the graph file; by default the one that hipmm_init() would read", .value = (variable) \
   }
 
+/* The row of sub-commands that need the folders of plugins. */
+#define PLUGIN_PATH_ARGUMENT(variable)                                                                         \
+  {                                                                                                            \
+    "config", "FILE",                                                                                          \
+        "a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would read", \
+        .value = (variable)                                                                                    \
+  }
+
 struct arguments {
   const struct command *command;
   const struct argument *rows;

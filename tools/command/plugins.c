@@ -92,11 +92,8 @@ static int plugins_run(int argc, char **argv)
   bool json = false;
   const char *config = NULL;
   int status;
-  const struct argument rows[] = {
-      {"config", "FILE",
-       "a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would read",
-       .value = &config},
-      {"json", NULL, "print one JSON object", .flag = &json}};
+  const struct argument rows[] = {PLUGIN_PATH_ARGUMENT(&config),
+                                  {"json", NULL, "print one JSON object", .flag = &json}};
   struct arguments arguments = {&plugins_command, rows, 2, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
 

@@ -160,12 +160,9 @@ static int describe_run(int argc, char **argv)
   bool json = false, man = false;
   const char *config = NULL;
   int status;
-  const struct argument rows[] = {
-      {"config", "FILE",
-       "a graph file whose \"plugin_path\" is searched too; by default the one that hipmm_init() would read",
-       .value = &config},
-      {"json", NULL, "print one JSON object", .flag = &json},
-      {"man", NULL, "print a part of a manual page, for roff", .flag = &man}};
+  const struct argument rows[] = {PLUGIN_PATH_ARGUMENT(&config),
+                                  {"json", NULL, "print one JSON object", .flag = &json},
+                                  {"man", NULL, "print a part of a manual page, for roff", .flag = &man}};
   struct arguments arguments = {&describe_command, rows, sizeof rows / sizeof *rows, 0, 1, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (json && man) {
