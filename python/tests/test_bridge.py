@@ -2,6 +2,7 @@
 """hipmm._bridge: how the bridge of hipmm.torch is compiled, kept and put in force, with a PyTorch that stands in; and that the
 real class forwards every virtual function of the PyTorch in TORCH_ROOTS (folders of packages `torch`), where there is one."""
 
+import ctypes
 import errno
 import os
 import re
@@ -14,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hipmm import _bridge
+from hipmm import _bridge, _hipmm
 
 pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler")
 
@@ -66,6 +67,8 @@ def torch(tmp_path, monkeypatch):
         __version__="2.11.0+cu130",
         version=SimpleNamespace(cuda="13.0", hip=None, git_version="abc"),
         _C=SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=True, _cuda_changeCurrentAllocator=lambda allocator: None),
+        OutOfMemoryError=type("OutOfMemoryError", (RuntimeError,), {}),
+        cuda=SimpleNamespace(empty_cache=lambda: None),
     )
 
 
@@ -347,6 +350,39 @@ def test_a_move_that_fails(storages):
     with pytest.raises(MemoryError):
         storage._share_cuda_()
     assert storages.library.is_left_to_native() == 0
+
+
+def test_a_move_without_memory_empties_the_cache(torch, storages, monkeypatch):
+    storage, emptied = storages(4096), []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(storages.library.is_left_to_native()))
+
+    def resize(nbytes):
+        if not emptied:
+            raise torch.OutOfMemoryError
+        Storage.resize_(storage, nbytes)
+
+    storage.resize_ = resize
+    assert storage._share_cuda_() == (8192, ()) and storage.moves == [(100, 1)] and emptied == [0]
+    emptied.append(0)
+    storage = storages(4096)
+    storage.resize_ = lambda nbytes: (_ for _ in ()).throw(torch.OutOfMemoryError)
+    with pytest.raises(torch.OutOfMemoryError):
+        storage._share_cuda_()
+    assert storages.library.is_left_to_native() == 0
+
+
+def test_a_move_under_run_passes_the_hooks(torch, monkeypatch):
+    passes = []
+    pass_on = ctypes.CFUNCTYPE(None, ctypes.c_int)(passes.append)
+    found = _hipmm.function
+    monkeypatch.setattr(_hipmm, "is_under_run", lambda: True)
+    monkeypatch.setattr(_hipmm, "function", lambda name: ctypes.cast(pass_on, ctypes.c_void_p).value
+                        if name == "hipmm_run_pass_on" else found(name))
+    torch.UntypedStorage = type("UntypedStorage", (Storage,), {"_share_cuda_": Storage._share_cuda_})
+    _bridge.install(torch)
+    storage = torch.UntypedStorage(4096)
+    torch.UntypedStorage.library = _bridge._load(torch)
+    assert storage._share_cuda_() == (8192, ()) and passes == [1, 0]
 
 
 ROOTS = [Path(root) for root in os.environ.get("TORCH_ROOTS", "").split(":") if root]

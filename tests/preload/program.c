@@ -58,6 +58,7 @@ static const struct scenario scenarios[] = {
     {"proc_address", scenario_proc_address},
     {"opened", scenario_opened},
     {"attributes", scenario_attributes},
+    {"package", scenario_package},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},
     {"end_exit_now", scenario_end_exit_now},

@@ -73,6 +73,7 @@ void scenario_pool_trim(void);
 void scenario_proc_address(void);
 void scenario_opened(void);
 void scenario_attributes(void);
+void scenario_package(void);
 void scenario_registered(void);
 void scenario_reserved(void);
 void scenario_end_exit_now(void);

@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <dlfcn.h>
+#include <hipmm/version.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,6 +278,46 @@ void scenario_attributes(void)
   CHECK(id != attribute_of(HIP_POINTER_ATTRIBUTE_BUFFER_ID, memory));
   GOOD(hipFree(memory));
   GOOD(hipFree(first));
+}
+
+/* Blocks that the package allocates, as frameworks do, are not the hooks' own, and are known to the driver. */
+void scenario_package(void)
+{
+  int (*attach)(int version);
+  void *(*find)(const char *name);
+  void *(*allocate)(ssize_t bytes, int device, hipStream_t stream);
+  void (*release)(void *ptr, ssize_t bytes, int device, hipStream_t stream);
+  void (*pass_on)(int is_passed);
+  void *start = NULL, *memory;
+  hipPointerAttribute_t found;
+  size_t before, after, total_bytes;
+  *(void **)&attach = dlsym(RTLD_DEFAULT, "hipmm_run_attach");
+  *(void **)&find = dlsym(RTLD_DEFAULT, "hipmm_run_function");
+  CHECK(attach && find && attach(HIPMM_VERSION));
+  *(void **)&allocate = find("hipmm_torch_malloc");
+  *(void **)&release = find("hipmm_torch_free");
+  *(void **)&pass_on = find("hipmm_run_pass_on");
+  CHECK(allocate && release && pass_on && !find("hipmm_run_nothing"));
+  char *block = allocate(5000, 0, NULL);
+  CHECK(block);
+  for (size_t offset = 0; offset < 5000; offset += 4999) {
+    GOOD(hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, block + offset));
+    CHECK(start == block + offset);
+    GOOD(hipPointerGetAttributes(&found, block + offset));
+    CHECK(found.devicePointer == block + offset);
+  }
+  release(block, 5000, 0, NULL);
+  /* What is passed on is no memory of the stack's, and its owner is found when it is freed. */
+  GOOD(hipMemGetInfo(&before, &total_bytes));
+  pass_on(1);
+  GOOD(hipMalloc(&memory, MIB));
+  pass_on(0);
+  GOOD(hipMemGetInfo(&after, &total_bytes));
+  CHECK(before - after == MIB);
+  GOOD(hipMemset(memory, 1, MIB));
+  GOOD(hipFree(memory));
+  GOOD(hipMemGetInfo(&after, &total_bytes));
+  CHECK(before == after);
 }
 
 /* Without resources called "managed" and "pinned": through the runtime. */

@@ -253,6 +253,11 @@ done
 reports hipPointerGetAttribute 15 5 0
 reports hipPointerGetAttributes 3 2 0
 reports hipDrvPointerGetAttributes 3 2 0
+for graph in device pool segments; do
+  options="--config $graph.json"
+  good package
+  silent
+done
 options='--config pool.json'
 
 # Devices.

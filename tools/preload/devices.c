@@ -191,7 +191,8 @@ static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
 {
   struct devices_search *search = closure;
   const char *start = extent->ptr;
-  search->is_found |= search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
+  search->is_found |= extent->state != HIPMM_EXTENT_LIVE && search->ptr >= start &&
+                      (size_t)(search->ptr - start) < extent->bytes;
 }
 
 static void devices_look_at_extents(void *closure, int device, struct instance *instance)
@@ -200,7 +201,7 @@ static void devices_look_at_extents(void *closure, int device, struct instance *
   (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, closure);
 }
 
-bool devices_hold_at(const void *ptr)
+bool devices_hold_idle(const void *ptr)
 {
   struct devices_search search = {.ptr = ptr};
   devices_each(devices_look_at_extents, &search, &search.is_found);

@@ -53,8 +53,8 @@ int devices_wait_for_idle_stream(const struct served_device *served);
 /* Whether a source holds an allocation of the runtime that begins at `ptr`. The program must never free such memory. */
 bool devices_have_block(const void *ptr, struct hipmm_block *held_out);
 
-/* Whether `ptr` lies in memory that a resource holds, live or free. Looks at every extent: slow. */
-bool devices_hold_at(const void *ptr);
+/* Whether `ptr` lies in memory that a resource holds and has not given out. Looks at every extent: slow. */
+bool devices_hold_idle(const void *ptr);
 
 /* Memory that the sources of device memory hold, less the live blocks. */
 int64_t devices_idle_bytes(const struct served_device *served);

@@ -139,9 +139,21 @@ static void frameworks_cupy_free(void *stream, void *ptr, int device)
   hipmm_cupy_free(stream, ptr, device);
 }
 
+/* Whether the calling thread's hooked calls are passed on from now on, as without hipmm: memory that the driver itself is to
+ * share with other processes. Calls nest. */
+static void frameworks_pass_on(int is_passed)
+{
+  if (is_passed)
+    reentry_enter();
+  else
+    reentry_leave();
+}
+
 /* ---- Functions for the package ----
  *
  * The public functions are not exported: a program that is linked to libhipmm keeps its own. */
+
+static atomic_bool is_attached;
 
 struct frameworks_function {
   const char *name;
@@ -155,6 +167,8 @@ static const struct frameworks_function functions[] = {
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
+    /* Of this object alone. */
+    {"hipmm_run_pass_on", (void (*)(void))frameworks_pass_on},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},
 #include "functions.inc"
 };
@@ -173,5 +187,11 @@ int hipmm_run_attach(int version)
 {
   if (version != HIPMM_VERSION) return 0;
   init_set_places();
+  atomic_store(&is_attached, true);
   return 1;
+}
+
+bool frameworks_are_attached(void)
+{
+  return atomic_load_explicit(&is_attached, memory_order_relaxed);
 }

@@ -16,6 +16,9 @@ enum frameworks_row {
   FRAMEWORK_ROWS
 };
 
+/* Whether the Python package uses this object's functions, and so the stack has blocks that the hooks do not know. */
+bool frameworks_are_attached(void);
+
 const char *frameworks_name(enum frameworks_row row);
 struct hook_counts frameworks_counts(enum frameworks_row row);
 

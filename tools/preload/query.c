@@ -6,6 +6,7 @@
 #include "blocks.h"
 #include "contexts.h"
 #include "failure.h"
+#include "frameworks.h"
 #include "init.h"
 #include "next_symbol.h"
 
@@ -103,10 +104,11 @@ static bool query_find_block(bool is_outermost, const void *ptr, struct block *b
 }
 
 /* Whether the stack holds `ptr` as free memory. The runtime knows such memory; for the program, which has no block there,
- * the pointer is unknown. */
+ * the pointer is unknown. Not looked for where the package allocates too: a pointer that the hooks do not know is its block
+ * then, as a rule, and compiled kernels ask for each argument of each launch. */
 static bool query_is_idle(bool is_outermost, const void *ptr)
 {
-  return is_outermost && ptr && init_was_ready() && !init_is_forked() && devices_hold_at(ptr);
+  return is_outermost && ptr && init_was_ready() && !init_is_forked() && !frameworks_are_attached() && devices_hold_idle(ptr);
 }
 
 /* The end of a call that was passed on and returned `code`. */

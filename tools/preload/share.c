@@ -135,7 +135,7 @@ static enum share_kind share_kind_of(bool is_outermost, const void *ptr, struct 
 {
   struct hipmm_block held;
   if (!is_outermost || !ptr || !init_was_ready() || init_is_forked()) return SHARE_FOREIGN;
-  if (!blocks_find(ptr, block_out)) return devices_hold_at(ptr) ? SHARE_FREED : SHARE_FOREIGN;
+  if (!blocks_find(ptr, block_out)) return devices_hold_idle(ptr) ? SHARE_FREED : SHARE_FOREIGN;
   bool is_whole = devices_have_block(block_start(block_out), &held) && held.bytes == block_bytes(block_out);
   return is_whole ? SHARE_WHOLE : SHARE_PART;
 }

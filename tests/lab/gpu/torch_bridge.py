@@ -239,6 +239,7 @@ def compiled():
         torch._dynamo.reset()
         fast = torch.compile(model, mode=mode)
         for _ in range(4):
+            model.zero_grad(set_to_none=True)  # gradients of graphs last until the next step
             torch.compiler.cudagraph_mark_step_begin()
             fast(torch.randn(16, 128, device="cuda")).sum().backward()
     torch._dynamo.reset()
