@@ -191,8 +191,8 @@ static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
 {
   struct devices_search *search = closure;
   const char *start = extent->ptr;
-  search->is_found |= extent->state != HIPMM_EXTENT_LIVE && search->ptr >= start &&
-                      (size_t)(search->ptr - start) < extent->bytes;
+  search->is_found |=
+      extent->state != HIPMM_EXTENT_LIVE && search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
 }
 
 static void devices_look_at_extents(void *closure, int device, struct instance *instance)

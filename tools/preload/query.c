@@ -108,7 +108,8 @@ static bool query_find_block(bool is_outermost, const void *ptr, struct block *b
  * then, as a rule, and compiled kernels ask for each argument of each launch. */
 static bool query_is_idle(bool is_outermost, const void *ptr)
 {
-  return is_outermost && ptr && init_was_ready() && !init_is_forked() && !frameworks_are_attached() && devices_hold_idle(ptr);
+  return is_outermost && ptr && init_was_ready() && !init_is_forked() && !frameworks_are_attached() &&
+         devices_hold_idle(ptr);
 }
 
 /* The end of a call that was passed on and returned `code`. */
