@@ -218,35 +218,39 @@ def install(torch: Any) -> None:
 def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
     """A storage that is to be shared with another process moves into memory of PyTorch's own allocator first: a handle
     stands for all of an allocation of the driver, and hipmm's memory may be mapped. So under `hipmm run` that memory passes
-    the hooks by, and is not of the stack. Tensors see nothing of the move but another data_ptr(). A captured graph that has the
+    the hooks by, and is not of the stack. The work of all streams ends first: the program may have told the other process of
+    an event for it. Tensors see nothing of the move but another data_ptr(). A captured graph that has the
     address must not be replayed afterwards. Storages of private pools are not moved: graphs write there. The bridge refuses
     those whose segment is not an allocation of the driver."""
     storages = getattr(torch, "UntypedStorage", None)
     share = getattr(storages, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm_bridge"):
         return
-    library.hipmm_bridge_has.argtypes = [ctypes.c_void_p]
     pass_on = ctypes.CFUNCTYPE(None, ctypes.c_int)(_hipmm.function("hipmm_run_pass_on") if _hipmm.is_under_run() else 0)
+    library.hipmm_bridge_has.argtypes = [ctypes.c_void_p]
+    move = ctypes.PyDLL(library._name).hipmm_bridge_move  # keeps the global lock
+    move.argtypes, move.restype = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)], ctypes.c_char_p
 
-    def leave_to_native(is_left: int) -> None:
-        library.hipmm_bridge_leave_to_native(is_left)
-        if pass_on:
-            pass_on(is_left)
-
-    def move(storage: Any) -> None:
-        leave_to_native(1)
-        try:
-            storage.resize_(storage.nbytes())  # allocates anew and copies
-        finally:
-            leave_to_native(0)
+    def make_shareable(storage: Any) -> None:
+        is_out_of_memory = ctypes.c_int()
+        for is_last in (False, True):
+            torch.cuda.synchronize(storage.device)  # other threads go on meanwhile, so that move() has little to wait for
+            if pass_on:
+                pass_on(1)
+            try:
+                refusal = move(storage._cdata, ctypes.byref(is_out_of_memory))
+            finally:
+                if pass_on:
+                    pass_on(0)
+            if refusal is None:
+                return
+            if is_last or not is_out_of_memory.value:
+                raise (torch.OutOfMemoryError if is_out_of_memory.value else RuntimeError)(refusal.decode(errors="replace"))
+            torch.cuda.empty_cache()  # hipmm's idle memory too
 
     def shared(storage: Any, *arguments: Any, **options: Any) -> Any:
-        if storage.device.type == "cuda" and storage.resizable() and library.hipmm_bridge_has(storage.data_ptr()):
-            try:
-                move(storage)
-            except torch.OutOfMemoryError:
-                torch.cuda.empty_cache()  # hipmm's idle memory too
-                move(storage)
+        if storage.device.type == "cuda" and library.hipmm_bridge_has(storage.data_ptr()):
+            make_shareable(storage)
         return share(storage, *arguments, **options)
 
     shared.hipmm_bridge = True  # type: ignore[attr-defined]

@@ -26,12 +26,19 @@ extern "C" const char *hipmm_bridge_install(void *const *functions, int) {
   for (int i = 0; i < 17; i++) if (!functions[i]) return "a function is missing";
   return std::getenv("REFUSAL");
 }
-static int is_current = 1, is_left;
+static int is_current = 1;
 extern "C" int hipmm_bridge_is_current() { return is_current; }
 extern "C" void displace() { is_current = 0; }
 extern "C" int hipmm_bridge_has(void *ptr) { return ptr == (void *)4096; }
-extern "C" void hipmm_bridge_leave_to_native(int left) { is_left = left; }
-extern "C" int is_left_to_native() { return is_left; }
+static int failures;
+static const char *failure;
+extern "C" void fail(int times, const char *why) { failures = times; failure = why; }
+extern "C" const char *hipmm_bridge_move(void **storage, int *is_out_of_memory) {
+  *is_out_of_memory = failures > 0 && failure[0] == 'C';
+  if (failures-- > 0) return failure;
+  *storage = (void *)8192;
+  return nullptr;
+}
 """
 
 COMPILER = """#!/bin/sh
@@ -67,8 +74,6 @@ def torch(tmp_path, monkeypatch):
         __version__="2.11.0+cu130",
         version=SimpleNamespace(cuda="13.0", hip=None, git_version="abc"),
         _C=SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=True, _cuda_changeCurrentAllocator=lambda allocator: None),
-        OutOfMemoryError=type("OutOfMemoryError", (RuntimeError,), {}),
-        cuda=SimpleNamespace(empty_cache=lambda: None),
     )
 
 
@@ -296,93 +301,73 @@ def test_an_allocator_of_the_programs_wins(torch, capfd):
 
 
 class Storage:
-    """What of PyTorch's storages the bridge uses; the block of hipmm's is at 4096, and is left by a resize."""
+    """What a storage of PyTorch's is to the bridge: an address, in memory that `_cdata` is the address of."""
 
     device = SimpleNamespace(type="cuda")
 
-    def __init__(self, address, is_resizable=True):
-        self.address, self.is_resizable, self.moves = address, is_resizable, []
-
-    def resizable(self):
-        return self.is_resizable
+    def __init__(self, address):
+        self.memory = ctypes.c_void_p(address)
+        self._cdata = ctypes.addressof(self.memory)
 
     def data_ptr(self):
-        return self.address
-
-    def nbytes(self):
-        return 100
-
-    def resize_(self, nbytes):
-        self.moves.append((nbytes, self.library.is_left_to_native()))
-        self.address = 8192
+        return self.memory.value
 
     def _share_cuda_(self, *arguments):
-        return self.address, arguments
+        return self.data_ptr(), arguments
 
 
 @pytest.fixture
 def storages(torch):
-    torch.UntypedStorage = type("UntypedStorage", (Storage,), {"_share_cuda_": Storage._share_cuda_})
+    """Storages that are to be shared; `calls` says what PyTorch was asked for."""
+    calls = []
+    torch.cuda = SimpleNamespace(synchronize=lambda device: calls.append("synchronize"),
+                                 empty_cache=lambda: calls.append("empty"))
+    torch.OutOfMemoryError = type("OutOfMemoryError", (RuntimeError,), {})
+    torch.UntypedStorage = type("UntypedStorage", (Storage,), {"_share_cuda_": Storage._share_cuda_, "calls": calls})
     _bridge.install(torch)
     _bridge.install(torch)  # again: no second wrapper
-    torch.UntypedStorage.library = _bridge._load(torch)
+    torch.UntypedStorage.fail = _bridge._load(torch).fail
     return torch.UntypedStorage
 
 
 def test_a_storage_is_moved_before_it_is_shared(storages):
     storage = storages(4096)
-    assert storage._share_cuda_(1) == (8192, (1,)) and storage.moves == [(100, 1)]
-    assert storage._share_cuda_() == (8192, ()) and len(storage.moves) == 1
-    assert storages.library.is_left_to_native() == 0
+    assert storage._share_cuda_(1) == (8192, (1,)) and storages.calls == ["synchronize"]
+    assert storage._share_cuda_() == (8192, ()) and storages.calls == ["synchronize"]
 
 
-def test_a_storage_that_cannot_move_or_is_not_hipmms(storages):
-    for storage in (storages(4096, False), storages(12288)):
-        assert storage._share_cuda_() == (storage.address, ()) and not storage.moves
+def test_a_storage_that_is_not_hipmms(storages):
+    assert storages(12288)._share_cuda_() == (12288, ()) and not storages.calls
+
+
+def test_a_move_without_memory(torch, storages):
+    storage = storages(4096)
+    storages.fail(2, b"CUDA out of memory")
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        storage._share_cuda_()
+    assert storage.data_ptr() == 4096 and storages.calls == ["synchronize", "empty", "synchronize"]
+    storages.fail(1, b"CUDA out of memory")
+    assert storage._share_cuda_() == (8192, ())
 
 
 def test_a_move_that_fails(storages):
-    def fail(nbytes):
-        raise MemoryError
-
     storage = storages(4096)
-    storage.resize_ = fail
-    with pytest.raises(MemoryError):
+    storages.fail(1, b"an illegal address")
+    with pytest.raises(RuntimeError, match="an illegal address"):
         storage._share_cuda_()
-    assert storages.library.is_left_to_native() == 0
-
-
-def test_a_move_without_memory_empties_the_cache(torch, storages, monkeypatch):
-    storage, emptied = storages(4096), []
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(storages.library.is_left_to_native()))
-
-    def resize(nbytes):
-        if not emptied:
-            raise torch.OutOfMemoryError
-        Storage.resize_(storage, nbytes)
-
-    storage.resize_ = resize
-    assert storage._share_cuda_() == (8192, ()) and storage.moves == [(100, 1)] and emptied == [0]
-    emptied.append(0)
-    storage = storages(4096)
-    storage.resize_ = lambda nbytes: (_ for _ in ()).throw(torch.OutOfMemoryError)
-    with pytest.raises(torch.OutOfMemoryError):
-        storage._share_cuda_()
-    assert storages.library.is_left_to_native() == 0
+    assert storage.data_ptr() == 4096 and storages.calls == ["synchronize"]
 
 
 def test_a_move_under_run_passes_the_hooks(torch, monkeypatch):
-    passes = []
+    passes, found = [], _hipmm.function
     pass_on = ctypes.CFUNCTYPE(None, ctypes.c_int)(passes.append)
-    found = _hipmm.function
+    address = ctypes.cast(pass_on, ctypes.c_void_p).value
     monkeypatch.setattr(_hipmm, "is_under_run", lambda: True)
-    monkeypatch.setattr(_hipmm, "function", lambda name: ctypes.cast(pass_on, ctypes.c_void_p).value
-                        if name == "hipmm_run_pass_on" else found(name))
+    monkeypatch.setattr(_hipmm, "function", lambda name: address if name == "hipmm_run_pass_on" else found(name))
+    torch.cuda = SimpleNamespace(synchronize=lambda device: None)
     torch.UntypedStorage = type("UntypedStorage", (Storage,), {"_share_cuda_": Storage._share_cuda_})
     _bridge.install(torch)
-    storage = torch.UntypedStorage(4096)
-    torch.UntypedStorage.library = _bridge._load(torch)
-    assert storage._share_cuda_() == (8192, ()) and passes == [1, 0]
+    assert torch.UntypedStorage(4096)._share_cuda_() == (8192, ()) and passes == [1, 0]
 
 
 ROOTS = [Path(root) for root in os.environ.get("TORCH_ROOTS", "").split(":") if root]

@@ -18,6 +18,7 @@
  * PyTorch's own allocator asks Source under its device's lock, and another thread may have Python's lock and wait for that
  * one (torch.cuda.memory_stats(), the end of a tensor). So such functions do not go with private pools, as the text of
  * hipmm.torch.use() says. */
+#include <c10/core/StorageImpl.h>
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -858,7 +859,6 @@ Ranges ranges_without(const Ranges &from, const Ranges &without)
 class Bridge;
 Bridge *bridge;
 void bridge_delete(void *ptr);
-thread_local bool is_left_to_native; /* what the thread allocates now is PyTorch's own, for other processes */
 
 std::string format_size(uint64_t bytes)
 {
@@ -896,7 +896,7 @@ public:
                      "CUDA out of memory. Tried to allocate more than 1EB memory.");
     DeviceIndex device = 0;
     C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
-    if (!serves(device) || is_left_to_native) return adopt(native->allocate(bytes));
+    if (!serves(device)) return adopt(native->allocate(bytes));
     void *ptr = bytes ? take(device, bytes, c10::cuda::getCurrentCUDAStream(device)) : nullptr;
     return {ptr, ptr, &bridge_delete, c10::Device(c10::DeviceType::CUDA, device)};
   }
@@ -943,8 +943,6 @@ public:
     history.add(native, TraceEntry::FREE_REQUESTED, block, address, context ? context : block.context);
     history.add(native, TraceEntry::FREE_COMPLETED, block, address, context ? context : block.context);
     report(ptr, -static_cast<int64_t>(block.bytes), block.device);
-    if (is_left_to_native) /* the thread's stream has the copy, which may not be the block's stream */
-      hipmm.torch_record_stream(ptr, c10::cuda::getCurrentCUDAStream(block.device));
     if (!figures[block.device].begun || !is_captured(block.stream))
       hipmm.torch_free(ptr, static_cast<ssize_t>(block.bytes), block.device, block.stream);
     else
@@ -1011,6 +1009,28 @@ public:
   bool has(const void *ptr)
   {
     return blocks.find(ptr, nullptr);
+  }
+  /* Moves a storage of hipmm's into memory of PyTorch's own. All work of the device ends before, and the copy after. */
+  void move(c10::StorageImpl &storage)
+  {
+    Block block;
+    const void *before = storage.data();
+    if (!storage.resizable() || !blocks.find(before, &block)) return;
+    DeviceIndex current = 0;
+    C10_CUDA_CHECK(c10::cuda::GetDevice(&current));
+    struct Guard {
+      DeviceIndex device;
+      ~Guard()
+      {
+        C10_CUDA_CHECK_WARN(c10::cuda::MaybeSetDevice(device));
+      }
+    } guard{current};
+    C10_CUDA_CHECK(c10::cuda::SetDevice(block.device));
+    DataPtr moved = adopt(native->allocate(storage.nbytes()));
+    C10_CUDA_CHECK(cudaDeviceSynchronize());
+    C10_CUDA_CHECK(cudaMemcpy(moved.get(), before, storage.nbytes(), cudaMemcpyDeviceToDevice));
+    C10_CUDA_CHECK(cudaDeviceSynchronize()); /* the copy returns before it is done */
+    storage.set_data_ptr_noswap(std::move(moved));
   }
 
   /* A handle stands for all of an allocation of the driver, whose start PyTorch takes the block's segment to be. */
@@ -1671,11 +1691,21 @@ extern "C" __attribute__((visibility("default"))) int hipmm_bridge_has(void *ptr
   return bridge && bridge->has(ptr);
 }
 
-/* Whether the calling thread's allocations are left to PyTorch's own allocator from now on, whose memory other processes can
- * open. What the thread frees meanwhile is kept until the thread's current stream has used it. */
-extern "C" __attribute__((visibility("default"))) void hipmm_bridge_leave_to_native(int is_left)
+/* Moves a storage (StorageImpl) of hipmm's into memory of PyTorch's own allocator, which other processes can open. Others are
+ * left as they are. Called with Python's global lock held, so that no thread of Python begins work on the storage meanwhile.
+ * NULL, or what failed, with the storage unchanged; *is_out_of_memory: for want of memory. */
+extern "C" __attribute__((visibility("default"))) const char *hipmm_bridge_move(void *storage, int *is_out_of_memory)
 {
-  is_left_to_native = is_left != 0;
+  static thread_local std::string refusal;
+  *is_out_of_memory = 0;
+  try {
+    if (bridge) bridge->move(*static_cast<c10::StorageImpl *>(storage));
+    return nullptr;
+  } catch (const std::exception &error) {
+    *is_out_of_memory = dynamic_cast<const c10::OutOfMemoryError *>(&error) != nullptr;
+    refusal = error.what();
+    return refusal.c_str();
+  }
 }
 
 /* Whether the bridge is what PyTorch asks. */
