@@ -235,16 +235,20 @@ void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out)
   return block.ptr;
 }
 
+/* A source knows its allocations. The driver's own answer is no help: a mapping can begin at the address too. */
 int hipmm_torch_is_allocation(void *ptr)
 {
-  bool is_certain;
-  size_t bytes = 0;
-  void *base = NULL;
   struct hipmm_block block;
-  if (!hip_table()->MemGetAddressRange || !torch_find_block(ptr, &block, &is_certain)) return 0;
-  int code = hip_table()->MemGetAddressRange(&base, &bytes, ptr);
-  if (code) hip_table()->GetLastError();
-  return !code && base == ptr;
+  bool is_certain, is_found = false;
+  if (!torch_find_block(ptr, &block, &is_certain)) return 0;
+  for (int number = 0; number < STACK_MOST_DEVICES && !is_found; number++) {
+    struct framework_call call = framework_enter_known(number);
+    if (!call.device) continue;
+    CLOSURE_EACH(one, instance_from(framework_owner(call.device, ptr)))
+      is_found = is_found || block_map_find(&one->block_map, ptr, &block);
+    framework_leave(call);
+  }
+  return is_found;
 }
 
 /* PyTorch also records streams of foreign memory, whose record would never be removed. */

@@ -78,7 +78,7 @@ enum hipmm_status hipmm_torch_reset_peak(int device);
 void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);
 
 /* Whether the live block at `ptr` is at the start of an allocation of the driver, as an IPC handle requires: 1; 0 for a
- * block inside an allocation, for mapped memory, and for a pointer that is not live here. Calls the driver. */
+ * block inside an allocation, for mapped memory, and for a pointer that is not live here. */
 int hipmm_torch_is_allocation(void *ptr);
 
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
