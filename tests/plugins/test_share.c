@@ -445,9 +445,15 @@ static void what_is_no_block_is_not_imported(void **state)
   bad = good;
   bad.block.bytes = UINT64_MAX;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  bad.block.offset = HIPMM_ALIGNMENT; /* the last byte lies behind the parts */
+  bad.block.bytes = 1 - bad.block.offset;
+  for (uint64_t i = 0; i < bad.block.n_parts; i++) bad.block.bytes += bad.parts[i].bytes;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_message("at offset 256 of");
   bad = good;
   bad.parts[0].bytes += 4096;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_message("not a multiple of");
   bad = good;
   bad.parts[0].bytes = UINT64_MAX;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
