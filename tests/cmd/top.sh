@@ -56,7 +56,7 @@ value $one devices/0/pool live_bytes 65536 || fail "the first program's memory i
 value $two devices/0/statistics allocations 1 || fail "the second program's allocations are not shown"
 value $two devices/0 reserved_bytes 65536 || fail "the device's memory is not shown"
 run 0 top --once
-prints "^ *$one devices/0 "
+prints "^ *$one devices/0 of [0-9.]* GiB  *- .* $hipmm bench"
 prints "^ *$two   devices/0/pool .* pool$"
 grep -q "^ *$quiet " "$work/out" && fail "a program is shown that did not ask for it"
 [ "$(stat -c %a "$published.$one")" = 600 ] || fail "others may read what is published"
@@ -213,12 +213,17 @@ def look(columns, keys):
     status = os.waitpid(process, 0)[1]
     assert status == 0, status
     return shown.decode(errors="replace")
+import re
+def lines(columns): return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", look(columns, "q")).split("\n")
+for columns in 80, 100, 250: # the device's size, and the command
+    device = [line for line in lines(columns) if re.match(r" *\d+ devices/0 of [\d.]+ [KMGT]iB ", line)]
+    assert any(sys.argv[1][:12] in line for line in device), (columns, device)
+    assert all(len(line) <= columns for line in device), (columns, device)
 shown = look(120, "lraq")
 for text in ("devices/0/pool", "by process", "by live bytes", "by reserved bytes", "by allocations a second", "q quit"):
     assert text in shown, text
 assert shown.endswith("\x1b[?25h\x1b[?1049l"), "the terminal is not as it was"
-import re
-for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", look(40, "q")).split("\n"):
+for line in lines(40):
     assert len(line.rstrip("\r")) <= 65, line # the keys are in one line
 END
 
