@@ -4,6 +4,24 @@
 #include <hipmm/plugin.h>
 #include <pthread.h>
 
+struct hoarder_options {
+  const struct hipmm_failure_handler *failure;
+  uint64_t initial_size;
+};
+
+static const struct hipmm_option hoarder_table[] = {
+    {.name = "failure",
+     .doc = "For tests",
+     .offset = offsetof(struct hoarder_options, failure),
+     .type = HIPMM_OPTION_OBJECT,
+     .unit = "failure"},
+    {.name = "initial_size",
+     .doc = "For tests",
+     .offset = offsetof(struct hoarder_options, initial_size),
+     .type = HIPMM_OPTION_BYTES,
+     .initial = "0"},
+};
+
 struct hoarder {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
@@ -56,11 +74,20 @@ static enum hipmm_status hoarder_deallocate(void *self, void *ptr, size_t bytes,
 static enum hipmm_status hoarder_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  (void)options, (void)n_upstreams;
+  const struct hoarder_options *given = options;
+  (void)n_upstreams;
   struct hoarder *hoarder = services->host_allocate(services, sizeof *hoarder);
   if (!hoarder) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
   hoarder->services = services;
   hoarder->upstream = upstreams[0];
+  hoarder->kept_bytes = given->initial_size;
+  enum hipmm_status status = HIPMM_OK;
+  if (given->initial_size)
+    status = hipmm_upstream_allocate(hoarder->upstream, hoarder->kept_bytes, HIPMM_ALIGNMENT, NULL, &hoarder->kept);
+  if (status) {
+    services->host_free(services, hoarder, sizeof *hoarder);
+    return status;
+  }
   pthread_mutex_init(&hoarder->lock, NULL);
   *self_out = hoarder;
   return HIPMM_OK;
@@ -87,6 +114,9 @@ const struct hipmm_plugin hoarder_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD,
                                                       .role = HIPMM_ROLE_SUB_ALLOCATOR,
                                                       .min_upstreams = 1,
                                                       .max_upstreams = 1,
+                                                      .options = hoarder_table,
+                                                      .n_options = sizeof hoarder_table / sizeof *hoarder_table,
+                                                      .options_bytes = sizeof(struct hoarder_options),
                                                       .ops = &hoarder_ops,
                                                       .create = hoarder_create,
                                                       .destroy = hoarder_destroy};
