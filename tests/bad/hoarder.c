@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hoarder.c: a sub-allocator as a third party may write it: it keeps the last block that was freed, gives nothing
- * back before it is destroyed since it has no trim, and holds its lock while it calls its upstream. */
+ * back before it is destroyed since it has no trim, and holds its lock while it calls its upstream. Its values have names of
+ * struct hipmm_statistics, and need the lock. */
 #include <hipmm/plugin.h>
 #include <pthread.h>
 
@@ -71,6 +72,19 @@ static enum hipmm_status hoarder_deallocate(void *self, void *ptr, size_t bytes,
   return status;
 }
 
+static const struct hipmm_feature hoarder_values[] = {{"peak_bytes", "bytes", "For tests"},
+                                                      {"peak_count", "blocks", "For tests"}};
+
+static enum hipmm_status hoarder_query(void *self, size_t index, int64_t *value_out)
+{
+  struct hoarder *hoarder = self;
+  (void)index;
+  pthread_mutex_lock(&hoarder->lock);
+  *value_out = hoarder->kept != NULL;
+  pthread_mutex_unlock(&hoarder->lock);
+  return HIPMM_OK;
+}
+
 static enum hipmm_status hoarder_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -102,8 +116,10 @@ static void hoarder_destroy(void *self)
   hoarder->services->host_free(hoarder->services, hoarder, sizeof *hoarder);
 }
 
-static const struct hipmm_ops hoarder_ops = {
-    .struct_size = sizeof hoarder_ops, .allocate = hoarder_allocate, .deallocate = hoarder_deallocate};
+static const struct hipmm_ops hoarder_ops = {.struct_size = sizeof hoarder_ops,
+                                             .allocate = hoarder_allocate,
+                                             .deallocate = hoarder_deallocate,
+                                             .query = hoarder_query};
 
 HIPMM_EXPORT extern const struct hipmm_plugin hoarder_LTX_hipmm_plugin;
 
@@ -117,6 +133,8 @@ const struct hipmm_plugin hoarder_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD,
                                                       .options = hoarder_table,
                                                       .n_options = sizeof hoarder_table / sizeof *hoarder_table,
                                                       .options_bytes = sizeof(struct hoarder_options),
+                                                      .values = hoarder_values,
+                                                      .n_values = sizeof hoarder_values / sizeof *hoarder_values,
                                                       .ops = &hoarder_ops,
                                                       .create = hoarder_create,
                                                       .destroy = hoarder_destroy};
