@@ -213,6 +213,7 @@ static void says_why_the_report_cannot_be_written(void **state)
 int main(int argc, char **argv)
 {
   if (argc == 3) return as_rank(argv[1], argv[2]);
+  use_test_plugins();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(writes_the_report_at_exit_and_at_the_end, start, finish),
       cmocka_unit_test_setup_teardown(appends_to_a_file_of_several_processes, start, finish),
