@@ -234,6 +234,17 @@ prints "^hipmm_live_bytes{process=\"$one\",user=\"$user\",device=\"0\",resource=
 prints "^hipmm_allocations_total{process=\"$one\",user=\"$user\",device=\"0\",resource=\"statistics\",type=\"statistics\"} [0-9]*$"
 prints '^# EOF$'
 cp "$work/out" metrics
+# The dashboard tells processes of one number apart, and asks for metrics and labels that exist.
+"$python3" - "$top_srcdir/etc/grafana.json" <<'END' || fail "etc/grafana.json"
+import json, re, sys
+metrics = open("metrics").read()
+labels = set(re.findall(r'[{,](\w+)="', metrics)) | {"namespace"} # of containers
+for panel in json.load(open(sys.argv[1]))["panels"]:
+    for target in panel["targets"]:
+        shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+        assert {"process", "user", "namespace", "device"} <= shown <= labels, target
+        for name in re.findall(r"hipmm_\w+", target["expr"]): assert f"# TYPE {name.removesuffix('_total')} " in metrics, name
+END
 command -v promtool >/dev/null && {
   promtool check metrics <metrics >out 2>&1 # which expects the help of counters under another name
   ! grep -v 'hipmm_[a-z_]*_total no help text' out || fail "promtool: $(cat out)"
