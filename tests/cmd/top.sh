@@ -15,7 +15,16 @@ export HIPMM_RUNTIME HIPMM_LOG
 echo '{ "publish": true, "stack": ["statistics", "pool", "device"] }' >hipmm.json
 echo '{ "stack": ["statistics", "pool", "device"] }' >silent.json
 python3=$(command -v python3) || exit 77
-trap 'kill $one $two $quiet $three 2>/dev/null; rm -rf "$work"' EXIT
+# Ends all programs, and removes what they leave.
+clean() {
+  kill -9 $box $other 2>/dev/null
+  for process in $one $two $quiet $three $odd $holder; do
+    kill "$process" 2>/dev/null
+    rm -f "$published.$process"
+  done
+  rm -rf "$work" $junk $foreign
+}
+trap clean EXIT
 
 # Other programs publish here too, and may have left files: this test looks for its own names alone. `mark` is in the command
 # of a process, and no process has the number `beyond`.
@@ -76,12 +85,12 @@ grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || f
 
 kill -9 "$two"
 wait "$two" 2>/dev/null
+killed=$two two=
 run 0 top
-grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
-[ ! -e "$published.$two" ] || fail "what the killed process published is still there"
+grep -q "^ *$killed " "$work/out" && fail "a process that was killed is shown"
+[ ! -e "$published.$killed" ] || fail "what the killed process published is still there"
 junk="$published.9$beyond $published.99$beyond"
 newer="$published."
-trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk "$newer$holder"' EXIT
 # Their writers live as long as they are tested: a shell that holds the locks of random bytes, and of what a process of a later
 # release would publish, whose head and rows are larger.
 "$python3" - $junk "$newer" "$published.$one" <<'END' &
@@ -123,7 +132,6 @@ rm -f "$published.link-$$"
 # Files of other programs, and one in the name of another user, stay, and are not shown.
 foreign="/dev/shm/hipmm.notes-$$ $published.$$.bak $published.8$beyond
   /dev/shm/hipmm.9$user.$space.$$ /dev/shm/hipmm.$user.0$space.7$beyond"
-trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
 for file in $foreign; do echo "a user's own" >"$file"; done
 cp "$published.$one" "/dev/shm/hipmm.9$user.$space.$$"
 run 0 top
@@ -170,22 +178,23 @@ if unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
       >/dev/null 2>&1 &
     eval "$name=$!"
   done
-  trap 'kill -9 $box $other; kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk' EXIT
   firsts() {
     "$hipmm" top --json | "$python3" -c '
 import json, sys
 print(sum(one["process"] == 1 and sys.argv[1] in one["command"] for one in json.load(sys.stdin)))' "$mark"
   }
   tries=0
-  until [ "$(firsts)" = 2 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  until [ "$(firsts)" = 2 ] || [ $tries = 400 ]; do sleep 0.05 && tries=$((tries + 1)); done
   [ "$(firsts)" = 2 ] || fail "of two processes with the number 1, $(firsts) are shown"
   kill -9 $box
   wait $box 2>/dev/null
+  box=
   tries=0
-  until [ "$(firsts)" = 1 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  until [ "$(firsts)" = 1 ] || [ $tries = 400 ]; do sleep 0.05 && tries=$((tries + 1)); done
   [ "$(firsts)" = 1 ] || fail "a killed process is shown, or has taken the other one along"
   kill -9 $other
   wait $other 2>/dev/null
+  other=
 fi
 
 # ---- The screen ----
