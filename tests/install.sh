@@ -197,21 +197,61 @@ with_cmake() {
   package=$(dirname "$(find "$root" -name hipmmConfig.cmake)")
   version=$(${PKG_CONFIG:-pkg-config} --modversion hipmm)
   mkdir "$root/outside" "$root/versions"
-  cp "$top_srcdir/tests/example/CMakeLists.txt" "$top_srcdir/tests/example/readme.c" "$top_srcdir/tests/example/fill.c" \
-    "$top_srcdir/tests/compat/old_program.c" "$top_srcdir/tests/cpp/test.hpp" "$root/cpp.cpp" "$root/outside"
+  cp "$top_srcdir/tests/compat/old_program.c" "$top_srcdir/tests/cpp/test.hpp" "$root/cpp.cpp" "$root/outside"
   sed 's:\.\./cpp/test:test:' "$top_srcdir/tests/compat/rmm_containers.cpp" >"$root/outside/rmm_containers.cpp"
-  cmake -S "$root/outside" -B "$root/outside/build" -Dhipmm_DIR="$package" -DWITH_CXX="${CXX:+ON}" \
-    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror ${SANITIZER_FLAGS-}" \
-    -DCMAKE_C_FLAGS="-std=gnu11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-}" || return 1
-  cmake --build "$root/outside/build" || return 1
-  HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/outside/build/readme" "$root/cmake.csv" || return 1
-  HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/outside/build/old" || return 1
+  cat >"$root/outside/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.12)
+project(outside C)
+option(WITH_CXX "Build what is in C++" OFF)
+find_package(hipmm 0.1 REQUIRED COMPONENTS rmm_compat cpp)
+add_executable(old old_program.c)
+target_link_libraries(old PRIVATE hipmm::rmm_compat)
+find_package(hipmm QUIET COMPONENTS rmm nothing)
+if(hipmm_FOUND OR NOT hipmm_NOT_FOUND_MESSAGE MATCHES "no component \"rmm\".*headers, hipmm, cpp, rmm_compat")
+  message(SEND_ERROR "unknown components: \"${hipmm_FOUND}\", ${hipmm_NOT_FOUND_MESSAGE}")
+endif()
+find_package(hipmm QUIET COMPONENTS cpp OPTIONAL_COMPONENTS nothing)
+if(NOT hipmm_FOUND OR NOT hipmm_cpp_FOUND OR hipmm_nothing_FOUND)
+  message(SEND_ERROR "${hipmm_FOUND}, cpp: ${hipmm_cpp_FOUND}, nothing: ${hipmm_nothing_FOUND}")
+endif()
+if(WITH_CXX)
+  enable_language(CXX)
+  add_executable(cpp cpp.cpp)
+  target_link_libraries(cpp PRIVATE hipmm::cpp)
+
+  find_package(rmm QUIET NO_SYSTEM_ENVIRONMENT_PATH PATHS "${INSTALLED}")
+  if(rmm_FOUND AND rmm_DIR MATCHES "hipmm")
+    message(SEND_ERROR "hipmm's package shadows RMM's own")
+  endif()
+  unset(rmm_DIR CACHE)
+  set(rmm_ROOT "${INSTALLED}/lib/none;${INSTALLED}")
+  find_package(rmm 23.12 EXACT REQUIRED)
+  get_filename_component(place "${rmm_DIR}" REALPATH)
+  message(STATUS "by rmm_ROOT: ${place}")
+  unset(rmm_ROOT)
+  unset(rmm_DIR CACHE)
+  find_package(rmm 23.12 REQUIRED PATHS "${hipmm_RMM_DIR}" NO_DEFAULT_PATH)
+  add_executable(rmm rmm_containers.cpp)
+  target_compile_definitions(rmm PRIVATE SPDLOG_ACTIVE_LEVEL=SPDLOG_LEVEL_DEBUG)
+  target_link_libraries(rmm PRIVATE rmm::rmm)
+endif()
+file(WRITE "${CMAKE_BINARY_DIR}/found" "${hipmm_VERSION} ${hipmm_PLUGIN_ABI} ${hipmm_PLUGIN_DIR}\n")
+END
+  for project in "$docs/examples" "$root/outside"; do
+    cmake -S "$project" -B "$root/build-${project##*/}" -Dhipmm_DIR="$package" -DWITH_CXX="${CXX:+ON}" \
+      -DINSTALLED="$(cd "$package/../../.." && pwd)" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wno-missing-field-initializers -Werror ${SANITIZER_FLAGS-}" \
+      -DCMAKE_C_FLAGS="-std=gnu11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-}" || return 1
+    cmake --build "$root/build-${project##*/}" || return 1
+  done
+  HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/build-examples/readme" "$root/cmake.csv" || return 1
+  for plugin in "$root"/build-examples/*.so; do "$bin/hipmm" plugin test "$plugin" || return 1; done
+  HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/build-outside/old" || return 1
   if [ "${CXX-}" ]; then
-    HIPMM_RUNTIME=software "$root/outside/build/cpp" || return 1
-    (cd "$root/outside" && HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 ./build/rmm) || return 1
+    HIPMM_RUNTIME=software "$root/build-outside/cpp" || return 1
+    (cd "$root/outside" && HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 ../build-outside/rmm) || return 1
   fi
   echo "$version $(folder plugin_abi) $root$(folder plugindir | sed "s:^$root::")" |
-    diff - "$root/outside/build/found" || return 1
+    diff - "$root/build-outside/found" || return 1
 
   cat >"$root/versions/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.19)
@@ -239,8 +279,8 @@ if cmake -P "$root/new_enough.cmake" >/dev/null 2>&1; then
     cat "$root/cmake.log"
     exit 1
   }
-  HIPMM_PLUGIN_PATH=$root/outside/build "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
-  echo "a CMake project builds the program and the plugin, and gets no version but those that serve it"
+  HIPMM_PLUGIN_PATH=$root/build-examples "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
+  echo "CMake builds the installed examples and programs of RMM, and gets no version but those that serve it"
 else
   echo "CMake 3.19 or newer is not installed: find_package(hipmm) was not tried"
 fi

@@ -41,6 +41,7 @@ struct live_row {
   int64_t counters[LIVE_COUNTERS];
   char path[LIVE_PATH_BYTES]; /* "devices/0" of a device, "devices/0/pool" of a resource */
   char type[LIVE_TYPE_BYTES]; /* "" of a device */
+  int64_t size_bytes;         /* of a device: all its memory; else 0 */
 };
 
 struct live_file {

@@ -62,6 +62,17 @@ bool output_file_expand(const char *pattern, int device, char *name_out)
   return true;
 }
 
+bool output_file_lacks_folder(char *name)
+{
+  struct stat status;
+  char *slash = strrchr(name, '/');
+  if (!slash || slash == name) return false;
+  *slash = '\0';
+  if (stat(name, &status) ? errno == ENOENT || errno == ENOTDIR : !S_ISDIR(status.st_mode)) return true;
+  *slash = '/';
+  return false;
+}
+
 bool output_file_has_letter(const char *pattern, const char *letters)
 {
   for (const char *at = pattern; (at = strchr(at, '%')) && at[1]; at += 2)

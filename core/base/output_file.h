@@ -24,6 +24,10 @@ enum { OUTPUT_FILE_NAME_BYTES = 4096 };
  * percent sign. With `device` -1, %d is an error. False if the name is wrong or too long: `name_out` then has the reason. */
 bool output_file_expand(const char *pattern, int device, char *name_out);
 
+/* Whether the folder of the file `name` does not exist. `name` is then cut down to the folder's name. */
+bool output_file_lacks_folder(char *name);
+#define OUTPUT_FILE_LACKS_FOLDER "the folder \"%.500s\" does not exist; create it before the program starts"
+
 /* Whether the pattern has one of these letters for something: "%%p" has none. */
 bool output_file_has_letter(const char *pattern, const char *letters);
 

@@ -35,7 +35,9 @@ enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd
   enum hipmm_status status = resource_call_begin(resource, fd_out, "fd_out", &call);
   if (status) return status;
   status = share_find_owner(call.instance, &owner);
-  if (!status) status = owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
+  if (!status)
+    status =
+        instance_finish_op(owner, owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out), "export_fd");
   return resource_call_end(&call, status);
 }
 
@@ -80,7 +82,9 @@ enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, co
   if (status) return status;
   status = share_find_owner(call.instance, &owner);
   if (!status) status = share_check_exportable(call.instance, owner, ptr, &block);
-  if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer);
+  if (!status)
+    status = instance_finish_op(
+        owner, owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer), "export_pointer");
   pointer.magic = HIPMM_SHARE_MAGIC;
   pointer.version = HIPMM_SHARE_VERSION;
   pointer.struct_size = sizeof pointer;
@@ -112,7 +116,9 @@ enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, co
   if (status) return status;
   status = share_check_pointer(pointer);
   if (!status) status = share_find_owner(call.instance, &owner);
-  if (!status) status = owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
+  if (!status)
+    status = instance_finish_op(
+        owner, owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out), "import_pointer");
   return resource_call_end(&call, status);
 }
 
@@ -145,7 +151,8 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
     size_t n_chunks = 0;
     if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;
     if (ops->find(instance->resource.self, ptr, block_out)) continue;
-    enum hipmm_status status = ops->visit_chunks(instance->resource.self, ptr, share_count_chunk, &n_chunks);
+    enum hipmm_status status = instance_finish_op(
+        instance, ops->visit_chunks(instance->resource.self, ptr, share_count_chunk, &n_chunks), "visit_chunks");
     if (status) return status;
     if (!n_chunks) break;
     *owner_out = instance;
@@ -172,7 +179,8 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
                      hipmm_resource_name(upstream));
   enum hipmm_status status =
       has_export && mapping->export_chunk
-          ? mapping->export_chunk(upstream->self, chunk->handle, &fd)
+          ? instance_finish_op(instance_from(upstream), mapping->export_chunk(upstream->self, chunk->handle, &fd),
+                               "export_chunk")
           : error_set(HIPMM_E_NOT_SUPPORTED, "%s: its chunks cannot be shared", hipmm_resource_name(upstream));
   if (!status) *part_out = (struct hipmm_share_part){.bytes = chunk->bytes, .fd = fd};
   return status;
@@ -222,8 +230,9 @@ static enum hipmm_status share_export_mapped(const struct instance *owner, const
                                              struct hipmm_share_part *parts_out)
 {
   struct share_export export = {.owner = owner, .block = block, .parts = parts_out, .n_chunks = n_chunks};
-  enum hipmm_status status =
-      owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_export_chunk, &export);
+  enum hipmm_status status = instance_finish_op(
+      owner, owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_export_chunk, &export),
+      "visit_chunks");
   if (!status) status = export.status;
   if (!status && export.n != n_chunks)
     status = error_set(HIPMM_E_POINTER, "%s: the block at %p was freed while it was exported", owner->node->name,
@@ -296,6 +305,8 @@ enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, cons
   status = imports ? share_check_block(block, parts, n_parts)
                    : error_set(HIPMM_E_NOT_SUPPORTED, "%s: only a resource of the type device imports mapped memory",
                                call.instance->node->name);
-  if (!status) status = sharing->import_block(call.instance->resource.self, block, parts, ptr_out);
+  if (!status)
+    status = instance_finish_op(
+        call.instance, sharing->import_block(call.instance->resource.self, block, parts, ptr_out), "import_block");
   return resource_call_end(&call, status);
 }

@@ -70,6 +70,12 @@ static enum hipmm_status storage_find_stream(const struct storage *storage, hipm
 
 static struct storage *_Atomic waiting;
 
+/* In a long capture each attempt to free the blocks is in vain. After one that failed for many, so many calls make none, so
+ * that a call makes at most about this number of attempts on average. */
+enum { WAITING_ATTEMPTS = 64 };
+
+static atomic_size_t n_calls_to_skip;
+
 static bool storage_any_waits(void)
 {
   return __builtin_expect(atomic_load_explicit(&waiting, memory_order_relaxed) != NULL, 0);
@@ -92,21 +98,28 @@ static enum hipmm_status storage_free_block(const struct storage *storage)
 void storage_free_waiting(void)
 {
   if (!storage_any_waits() || lifecycle_is_forked()) return;
+  size_t n_refused = 0;
   const struct error_record failure = error_mark();
   for (struct storage *storage = atomic_exchange(&waiting, NULL), *next; storage; storage = next) {
     next = storage->next;
-    if (storage_free_block(storage))
+    if (storage_free_block(storage)) {
       storage_wait(storage);
-    else
+      n_refused++;
+    } else {
       handle_free(storage);
+    }
   }
+  atomic_store(&n_calls_to_skip, n_refused / WAITING_ATTEMPTS);
   error_return_to_mark(&failure);
 }
 
 /* A free may wait for the whole device, which would end the capture of the stream that the caller works on. */
 static void storage_free_waiting_beside(int device, hipmm_stream_t stream)
 {
-  if (storage_any_waits() && !hip_is_captured(device, stream)) storage_free_waiting();
+  if (!storage_any_waits() || hip_is_captured(device, stream)) return;
+  size_t n = atomic_load(&n_calls_to_skip);
+  while (n && !atomic_compare_exchange_weak(&n_calls_to_skip, &n, n - 1)) continue;
+  if (!n) storage_free_waiting();
 }
 
 /* Whether the free was refused because of a capture; the block is kept then until a later call frees it. Destructors of C++

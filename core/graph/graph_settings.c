@@ -216,6 +216,8 @@ static void graph_settings_read_report(struct graph_build *build)
     graph_build_refuse(build, "/report", "%s", name);
   else
     build->graph->report = pattern;
+  if (build->graph->report && output_file_lacks_folder(name))
+    diagnostics_warn(build->diagnostics, "/report", OUTPUT_FILE_LACKS_FOLDER, name);
 }
 
 static void graph_settings_read_current_device(struct graph_build *build)

@@ -43,6 +43,11 @@ extern const struct hipmm_feature path_device_values[];
 enum { PATH_DEVICE_VALUES = 2 };
 int64_t path_device_value(const struct stack *stack, size_t row);
 
+/* ---- statistics.c ---- */
+
+/* Whether the instance has all values of struct hipmm_statistics: then no lock protects them (plugin.h, query). */
+bool statistics_need_no_lock(const struct instance *instance);
+
 /* ---- values.c: values and options as JSON ---- */
 
 /* Writes a JSON value, which is taken over, as text; NULL stands for out of memory. The caller frees the text with

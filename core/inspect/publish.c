@@ -81,6 +81,7 @@ static struct live_row *publish_next_row(struct live_file *file, const char *pat
   if (file->n_rows == LIVE_ROWS) return NULL;
   struct live_row *row = &file->rows[file->n_rows++];
   for (int i = 0; i < LIVE_COUNTERS; i++) row->counters[i] = LIVE_UNKNOWN;
+  row->size_bytes = 0;
   snprintf(row->path, sizeof row->path, "%.*s", (int)sizeof row->path - 1, path);
   snprintf(row->type, sizeof row->type, "%.*s", (int)sizeof row->type - 1, type);
   return row;
@@ -116,6 +117,7 @@ static void publish_stack(struct live_file *file, const struct stack *stack)
     struct live_row *row = publish_next_row(file, path, "");
     if (row) row->counters[LIVE_RESERVED] = atomic_load(&stack->held_bytes);
     if (row) row->counters[LIVE_PEAK_RESERVED] = atomic_load(&stack->peak_held_bytes);
+    if (row) row->size_bytes = (int64_t)stack->device_bytes;
   }
   STACK_EACH(instance, stack) publish_instance(file, instance);
 }

@@ -170,14 +170,13 @@ void report_forbid(void)
   atomic_store(&is_forbidden, true);
 }
 
-/* A counter of the nearest resource at or below the top that has the values of struct hipmm_statistics: no lock protects
- * them (plugin.h, query). Other types have values of some of these names, but none has all. */
+/* A counter of the nearest resource at or below the top that has it, if no lock protects it. */
 static int64_t report_counter(const struct instance *top, const char *name)
 {
   int64_t value;
-  size_t row, other;
+  size_t row;
   const struct instance *owner = instance_with_value(top, name, &row);
-  if (!owner || instance_with_value(top, "peak_count", &other) != owner) return REPORT_UNKNOWN;
+  if (!owner || !statistics_need_no_lock(owner)) return REPORT_UNKNOWN;
   return values_read(owner, row, &value) ? REPORT_UNKNOWN : value;
 }
 

@@ -71,9 +71,9 @@ static enum hipmm_status settings_find_option(const struct path *target, const c
                    target->name, plugin->type, settable);
 }
 
-/* Asks the plugin, and puts the options in force once it agrees. `is_known`: they were in force before. */
+/* Asks the plugin, and makes the options current once it agrees. `is_known`: they were current before. */
 static enum hipmm_status settings_apply(struct instance *instance, const struct hipmm_option *row,
-                                        struct instance_options *set, bool is_known)
+                                        struct instance_options *set, bool is_known, const char *source)
 {
   const struct error_record before = error_mark();
   size_t n_dependencies = dependencies_of(instance)->n_direct;
@@ -88,7 +88,8 @@ static enum hipmm_status settings_apply(struct instance *instance, const struct 
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
-  if (status != HIPMM_CALL_AGAIN) status = instance_finish_op(instance, status, "reconfigure");
+  if (status && status != HIPMM_CALL_AGAIN)
+    status = error_locate(instance_finish_op(instance, status, "reconfigure"), instance->node->name, source, "");
   if (!status) error_return_to_mark(&before);
   if (status) dependencies_truncate(instance, n_dependencies);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
@@ -110,7 +111,7 @@ static enum hipmm_status settings_change(struct instance *instance, const struct
   diagnostics_clear(&report); /* what is valid may have warnings */
   if (status) return status;
   if (set == atomic_load(&instance->options)) return HIPMM_OK;
-  return settings_apply(instance, row, set, is_known);
+  return settings_apply(instance, row, set, is_known, source);
 }
 
 /* One setting at a time, as ops->reconfigure is promised. The options of other resources may be set meanwhile: a call of

@@ -3,6 +3,7 @@
  * name, in the order of struct hipmm_statistics. */
 #include "../base/error.h"
 #include "../call/resource_calls.h"
+#include "inspect.h"
 
 #include <string.h>
 
@@ -12,6 +13,14 @@ static const char *const statistics_values[] = {"current_bytes", "current_count"
 enum { STATISTICS_VALUES = sizeof statistics_values / sizeof *statistics_values };
 
 _Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int64_t), "struct hipmm_statistics");
+
+bool statistics_need_no_lock(const struct instance *instance)
+{
+  size_t row;
+  for (size_t i = 0; i < STATISTICS_VALUES; i++)
+    if (instance_with_value(instance, statistics_values[i], &row) != instance) return false;
+  return !(instance->node->plugin->descriptor.flags & HIPMM_PLUGIN_NOT_THREAD_SAFE);
+}
 
 /* Other types have values of some of these names, so the first that is missing would be a riddle. */
 static enum hipmm_status statistics_check(const struct instance *instance)

@@ -226,7 +226,8 @@ void instance_options_free_all(struct instance *instance)
   while (instance->all_options) {
     struct instance_options *set = instance->all_options;
     instance->all_options = set->older;
-    instance_options_forget_objects(&instance->node->plugin->descriptor, set->object);
+    if (instance->stack->entry.is_ready)
+      instance_options_forget_objects(&instance->node->plugin->descriptor, set->object);
     instance_options_free(&instance->node->plugin->descriptor, set);
   }
 }

@@ -40,7 +40,8 @@ void instance_options_free(const struct hipmm_plugin *plugin, struct instance_op
 /* Forgets the objects that a program gave to a resource made in code, which these options name. */
 void instance_options_forget_objects(const struct hipmm_plugin *plugin, const json_t *object);
 
-/* Frees all sets of the instance, after forgetting such objects. */
+/* Frees all sets of the instance, after forgetting such objects. If the stack was never built, its creator forgets them: it
+ * may build the stack again. */
 void instance_options_free_all(struct instance *instance);
 
 #endif

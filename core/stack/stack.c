@@ -84,6 +84,7 @@ static enum hipmm_status stack_fill_options(struct instance *instance)
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code) return stack_locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
+  instance->stack->device_bytes = total_bytes;
   struct instance_options *set = instance_options_new(instance, instance->node->object, instance->node->path, &report);
   enum hipmm_status status = set ? HIPMM_OK : diagnostics_raise(&report);
   diagnostics_clear(&report);

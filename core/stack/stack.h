@@ -38,6 +38,7 @@ struct stack {
   int top;
   struct graph *graph;
   atomic_int_fast64_t held_bytes, peak_held_bytes;
+  uint64_t device_bytes;      /* all memory that the device has */
   struct instance *instances; /* one per node of the graph; those that this stack does not reach are not created */
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */

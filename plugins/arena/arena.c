@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "../../core/base/text.h"
 #include "../common/descriptor.h"
+#include "../common/log_file.h"
 #include "options.h"
 
 static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
@@ -73,6 +74,7 @@ static void arena_validate(const struct hipmm_validation *validation, const void
   if (bytes && bytes < ARENA_SUPERBLOCK_BYTES)
     validation->error(validation, "arena_size", "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
                       (unsigned long long)bytes);
+  if (wanted->dump_log_on_failure) log_file_validate(validation, "dump_log_file", wanted->dump_log_file);
 }
 
 /* The memory is ready on the default stream at first, and on every stream after the device was waited for. */

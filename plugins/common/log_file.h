@@ -59,6 +59,16 @@ int log_file_write(struct log_file *file, const char *text, size_t bytes);
 
 /* ---- Names ---- */
 
+/* For validate: reports what is wrong with the name in `option`. */
+static inline void log_file_validate(const struct hipmm_validation *validation, const char *option, const char *pattern)
+{
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(pattern, 0, name))
+    validation->error(validation, option, "%s", name);
+  else if (output_file_lacks_folder(name))
+    validation->warn(validation, option, OUTPUT_FILE_LACKS_FOLDER, name);
+}
+
 /* Why a file cannot be a log of its own. */
 enum log_file_clash {
   LOG_FILE_NO_CLASH,

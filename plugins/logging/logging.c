@@ -141,8 +141,7 @@ static void logging_validate(const struct hipmm_validation *validation, const vo
                       "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
     return;
   }
-  char name[OUTPUT_FILE_NAME_BYTES];
-  if (!output_file_expand(pattern, 0, name)) validation->error(validation, "file", "%s", name);
+  log_file_validate(validation, "file", pattern);
   if (given->rotate_size && given->rotate_size < 2 * OUTPUT_BYTES)
     validation->error(validation, "rotate_size", "%llu bytes are too few; write 0 or at least \"128KiB\"",
                       (unsigned long long)given->rotate_size);

@@ -119,8 +119,7 @@ static void recording_validate(const struct hipmm_validation *validation, const 
 {
   const struct recording_options *given = options;
   const char *other = validation->same_as(validation, "file");
-  char name[OUTPUT_FILE_NAME_BYTES];
-  if (!output_file_expand(given->file, 0, name)) validation->error(validation, "file", "%s", name);
+  log_file_validate(validation, "file", given->file);
   if (!*given->file) validation->error(validation, "file", "the name of a file is missing");
   if (given->rotate_size && given->rotate_size < 4 * RECORD_BLOCK_BYTES)
     validation->error(validation, "rotate_size", "%llu bytes are too few; write 0 or at least \"256KiB\"",

@@ -5,6 +5,7 @@ import copy
 import ctypes
 import gc
 import pickle
+import sys
 import threading
 import weakref
 from types import SimpleNamespace
@@ -620,3 +621,23 @@ def test_subclasses():
 def test_host_memory_is_really_the_devices():
     buffer = Buffer.copy_of(b"hello")
     assert ctypes.string_at(buffer.ptr, 5) == b"hello"
+
+
+def test_reading_and_writing_lose_no_object():
+    buffer, target, stream = Buffer(4000), bytearray(1000), hipmm.Stream()
+    calls = [
+        lambda: buffer.read(1000, 1000, target, stream),
+        lambda: buffer.read(1000, 1000),
+        lambda: buffer.write(target, 1000, stream),
+        lambda: buffer.fill(7, 1000, 1000, stream),
+        lambda: buffer.resize(4000, hipmm.Stream()),
+    ]
+    for call in calls:
+        for _ in range(10):
+            call()
+        gc.collect()
+        before = sys.getallocatedblocks()
+        for _ in range(500):
+            call()
+        gc.collect()
+        assert sys.getallocatedblocks() < before + 100

@@ -316,26 +316,28 @@ def test_functions_of_ended_stacks_are_dropped():
     from hipmm import _callbacks, _hipmm
 
     class Function:
-        def __call__(self, nbytes):
-            return False
+        def __call__(self, *args):
+            return 0
 
-    def make():
+    def handler():
         function = Function()
-        resource = _callbacks.create(
-            "failure_callback",
-            "callback",
-            lambda name: _hipmm.register_failure_handler(name, function),
-            [hipmm.create("device")],
-        )
-        return resource, weakref.ref(function)
+        make = lambda name: _hipmm.register_failure_handler(name, function)
+        return _callbacks.create("failure_callback", "callback", make, [hipmm.create("device")]), [weakref.ref(function)]
 
-    resource, reference = make()
-    buffer = Buffer(10, None, resource)
-    del resource
-    other = make()
-    gc.collect()
-    assert reference() is not None  # the Buffer keeps the stack
-    del buffer
-    third = make()
-    gc.collect()
-    assert reference() is None and other[1]() is not None and third
+    def allocator():
+        functions = Function(), Function()
+        make = lambda name: _hipmm.register_allocator(name, *functions)
+        return _callbacks.create("callback", "allocator", make, []), [weakref.ref(each) for each in functions]
+
+    for make in handler, allocator:
+        resource, references = make()
+        buffer = Buffer(0, None, resource)
+        del resource
+        other = make()
+        gc.collect()
+        assert all(reference() for reference in references)  # the Buffer keeps the stack
+        del buffer
+        third = make()
+        gc.collect()
+        assert not any(reference() for reference in references)
+        assert all(reference() for reference in other[1]) and third

@@ -1,8 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* hoarder.c: a sub-allocator as a third party may write it: it keeps the last block that was freed, gives nothing
- * back before it is destroyed since it has no trim, and holds its lock while it calls its upstream. */
+ * back before it is destroyed since it has no trim, and holds its lock while it calls its upstream. Its values have names of
+ * struct hipmm_statistics, and need the lock. */
 #include <hipmm/plugin.h>
 #include <pthread.h>
+
+struct hoarder_options {
+  const struct hipmm_failure_handler *failure;
+  uint64_t initial_size;
+};
+
+static const struct hipmm_option hoarder_table[] = {
+    {.name = "failure",
+     .doc = "For tests",
+     .offset = offsetof(struct hoarder_options, failure),
+     .type = HIPMM_OPTION_OBJECT,
+     .unit = "failure"},
+    {.name = "initial_size",
+     .doc = "For tests",
+     .offset = offsetof(struct hoarder_options, initial_size),
+     .type = HIPMM_OPTION_BYTES,
+     .initial = "0"},
+};
 
 struct hoarder {
   const struct hipmm_services *services;
@@ -53,14 +72,36 @@ static enum hipmm_status hoarder_deallocate(void *self, void *ptr, size_t bytes,
   return status;
 }
 
+static const struct hipmm_feature hoarder_values[] = {{"peak_bytes", "bytes", "For tests"},
+                                                      {"peak_count", "blocks", "For tests"}};
+
+static enum hipmm_status hoarder_query(void *self, size_t index, int64_t *value_out)
+{
+  struct hoarder *hoarder = self;
+  (void)index;
+  pthread_mutex_lock(&hoarder->lock);
+  *value_out = hoarder->kept != NULL;
+  pthread_mutex_unlock(&hoarder->lock);
+  return HIPMM_OK;
+}
+
 static enum hipmm_status hoarder_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  (void)options, (void)n_upstreams;
+  const struct hoarder_options *given = options;
+  (void)n_upstreams;
   struct hoarder *hoarder = services->host_allocate(services, sizeof *hoarder);
   if (!hoarder) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
   hoarder->services = services;
   hoarder->upstream = upstreams[0];
+  hoarder->kept_bytes = given->initial_size;
+  enum hipmm_status status = HIPMM_OK;
+  if (given->initial_size)
+    status = hipmm_upstream_allocate(hoarder->upstream, hoarder->kept_bytes, HIPMM_ALIGNMENT, NULL, &hoarder->kept);
+  if (status) {
+    services->host_free(services, hoarder, sizeof *hoarder);
+    return status;
+  }
   pthread_mutex_init(&hoarder->lock, NULL);
   *self_out = hoarder;
   return HIPMM_OK;
@@ -75,8 +116,10 @@ static void hoarder_destroy(void *self)
   hoarder->services->host_free(hoarder->services, hoarder, sizeof *hoarder);
 }
 
-static const struct hipmm_ops hoarder_ops = {
-    .struct_size = sizeof hoarder_ops, .allocate = hoarder_allocate, .deallocate = hoarder_deallocate};
+static const struct hipmm_ops hoarder_ops = {.struct_size = sizeof hoarder_ops,
+                                             .allocate = hoarder_allocate,
+                                             .deallocate = hoarder_deallocate,
+                                             .query = hoarder_query};
 
 HIPMM_EXPORT extern const struct hipmm_plugin hoarder_LTX_hipmm_plugin;
 
@@ -87,6 +130,11 @@ const struct hipmm_plugin hoarder_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD,
                                                       .role = HIPMM_ROLE_SUB_ALLOCATOR,
                                                       .min_upstreams = 1,
                                                       .max_upstreams = 1,
+                                                      .options = hoarder_table,
+                                                      .n_options = sizeof hoarder_table / sizeof *hoarder_table,
+                                                      .options_bytes = sizeof(struct hoarder_options),
+                                                      .values = hoarder_values,
+                                                      .n_values = sizeof hoarder_values / sizeof *hoarder_values,
                                                       .ops = &hoarder_ops,
                                                       .create = hoarder_create,
                                                       .destroy = hoarder_destroy};

@@ -53,6 +53,29 @@ for graph in "$top_srcdir"/tests/graphs/types/*.json; do
   *) grep -qF -- "$error" "$work/err" || fail "$name.json: building says $(cat "$work/err") instead of $error" ;;
   esac
 done
+
+# A folder may be made before the program starts.
+cat >no_folder.json <<'END'
+{
+  "report": "/nowhere/report.json",
+  "resources": {
+    "log": { "type": "logging", "file": "/nowhere/at/all/%d.csv", "upstream": "record" },
+    "record": { "type": "recording", "file": "not_here/record.bin", "upstream": "arena" },
+    "arena": { "type": "arena", "dump_log_on_failure": true, "dump_log_file": "/dev/null/dump", "upstream": "memory" },
+    "memory": { "type": "device" }
+  },
+  "devices": { "default": "log" }
+}
+END
+run 0 check no_folder.json
+for folder in '2:3: /report: warning: the folder "/nowhere"' '/log/file: warning: the folder "/nowhere/at/all"' \
+  '/record/file: warning: the folder "not_here"' '/arena/dump_log_file: warning: the folder "/dev/null"'; do
+  prints "$folder does not exist; create it before the program starts$"
+done
+mkdir not_here
+run 0 check no_folder.json
+prints ', 3 warnings$'
+
 run 0 check limit_of_zero.json
 run 1 check --strict limit_of_zero.json
 prints '^limit_of_zero.json: 1 warning$'

@@ -222,7 +222,12 @@ grep -q '^hipmm: cut.record: the file is cut off: its last block is not whole$' 
 printf 'Thread,Time,Action,Pointer,Size,Stream\n1,t,allocate,0x100,8,0x0\n1,t,free,0x100,eight,0x0\n' >malformed.csv
 run 1 convert malformed.csv -o x.record
 says '^hipmm: malformed.csv:3: "eight" is no size'
+{ "$hipmm" convert log.csv 2>err; echo $? >status; } | head -n 2 >first_rows # who has enough: no message, and the program ends
+{ [ "$(cat status)" = 1 ] && [ "$(wc -l <first_rows)" = 2 ] && [ ! -s err ]; } || fail "convert | head: $(cat status err)"
 if [ -c /dev/full ]; then
+  : >"$work/out"
+  "$hipmm" convert log.csv >/dev/full 2>"$work/err" && fail "a full disk is no failure"
+  says '^hipmm: convert: cannot write "standard output": No space left on device$'
   run 1 convert log.csv -o /dev/full
   says '^hipmm: convert: cannot write "/dev/full": No space left on device$'
 fi

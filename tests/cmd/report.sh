@@ -69,7 +69,7 @@ is peak.bytes 7340032
 
 run 0 report small.csv -o page.html
 [ ! -s "$work/out" ] || fail "the page and a text were written"
-for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'requestDraw'; do
+for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'requestDraw' '[^-]print-color-adjust: exact'; do
   grep -q -- "$part" page.html || fail "the page lacks $part"
 done
 ! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"

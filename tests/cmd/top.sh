@@ -15,7 +15,16 @@ export HIPMM_RUNTIME HIPMM_LOG
 echo '{ "publish": true, "stack": ["statistics", "pool", "device"] }' >hipmm.json
 echo '{ "stack": ["statistics", "pool", "device"] }' >silent.json
 python3=$(command -v python3) || exit 77
-trap 'kill $one $two $quiet $three 2>/dev/null; rm -rf "$work"' EXIT
+# Ends all programs, and removes what they leave.
+clean() {
+  kill -9 $box $other 2>/dev/null
+  for process in $one $two $quiet $three $odd $holder; do
+    kill "$process" 2>/dev/null
+    rm -f "$published.$process"
+  done
+  rm -rf "$work" $junk $foreign
+}
+trap clean EXIT
 
 # Other programs publish here too, and may have left files: this test looks for its own names alone. `mark` is in the command
 # of a process, and no process has the number `beyond`.
@@ -56,7 +65,7 @@ value $one devices/0/pool live_bytes 65536 || fail "the first program's memory i
 value $two devices/0/statistics allocations 1 || fail "the second program's allocations are not shown"
 value $two devices/0 reserved_bytes 65536 || fail "the device's memory is not shown"
 run 0 top --once
-prints "^ *$one devices/0 "
+prints "^ *$one devices/0 of [0-9.]* GiB  *- .* $hipmm bench"
 prints "^ *$two   devices/0/pool .* pool$"
 grep -q "^ *$quiet " "$work/out" && fail "a program is shown that did not ask for it"
 [ "$(stat -c %a "$published.$one")" = 600 ] || fail "others may read what is published"
@@ -76,12 +85,12 @@ grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || f
 
 kill -9 "$two"
 wait "$two" 2>/dev/null
+killed=$two two=
 run 0 top
-grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
-[ ! -e "$published.$two" ] || fail "what the killed process published is still there"
+grep -q "^ *$killed " "$work/out" && fail "a process that was killed is shown"
+[ ! -e "$published.$killed" ] || fail "what the killed process published is still there"
 junk="$published.9$beyond $published.99$beyond"
 newer="$published."
-trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk "$newer$holder"' EXIT
 # Their writers live as long as they are tested: a shell that holds the locks of random bytes, and of what a process of a later
 # release would publish, whose head and rows are larger.
 "$python3" - $junk "$newer" "$published.$one" <<'END' &
@@ -123,7 +132,6 @@ rm -f "$published.link-$$"
 # Files of other programs, and one in the name of another user, stay, and are not shown.
 foreign="/dev/shm/hipmm.notes-$$ $published.$$.bak $published.8$beyond
   /dev/shm/hipmm.9$user.$space.$$ /dev/shm/hipmm.$user.0$space.7$beyond"
-trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
 for file in $foreign; do echo "a user's own" >"$file"; done
 cp "$published.$one" "/dev/shm/hipmm.9$user.$space.$$"
 run 0 top
@@ -170,22 +178,23 @@ if unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
       >/dev/null 2>&1 &
     eval "$name=$!"
   done
-  trap 'kill -9 $box $other; kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk' EXIT
   firsts() {
     "$hipmm" top --json | "$python3" -c '
 import json, sys
 print(sum(one["process"] == 1 and sys.argv[1] in one["command"] for one in json.load(sys.stdin)))' "$mark"
   }
   tries=0
-  until [ "$(firsts)" = 2 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  until [ "$(firsts)" = 2 ] || [ $tries = 400 ]; do sleep 0.05 && tries=$((tries + 1)); done
   [ "$(firsts)" = 2 ] || fail "of two processes with the number 1, $(firsts) are shown"
   kill -9 $box
   wait $box 2>/dev/null
+  box=
   tries=0
-  until [ "$(firsts)" = 1 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  until [ "$(firsts)" = 1 ] || [ $tries = 400 ]; do sleep 0.05 && tries=$((tries + 1)); done
   [ "$(firsts)" = 1 ] || fail "a killed process is shown, or has taken the other one along"
   kill -9 $other
   wait $other 2>/dev/null
+  other=
 fi
 
 # ---- The screen ----
@@ -213,12 +222,17 @@ def look(columns, keys):
     status = os.waitpid(process, 0)[1]
     assert status == 0, status
     return shown.decode(errors="replace")
+import re
+def lines(columns): return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", look(columns, "q")).split("\n")
+for columns in 80, 100, 250: # the device's size, and the command
+    device = [line for line in lines(columns) if re.match(r" *\d+ devices/0 of [\d.]+ [KMGT]iB ", line)]
+    assert any(sys.argv[1][:12] in line for line in device), (columns, device)
+    assert all(len(line) <= columns for line in device), (columns, device)
 shown = look(120, "lraq")
 for text in ("devices/0/pool", "by process", "by live bytes", "by reserved bytes", "by allocations a second", "q quit"):
     assert text in shown, text
 assert shown.endswith("\x1b[?25h\x1b[?1049l"), "the terminal is not as it was"
-import re
-for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", look(40, "q")).split("\n"):
+for line in lines(40):
     assert len(line.rstrip("\r")) <= 65, line # the keys are in one line
 END
 
@@ -229,6 +243,17 @@ prints "^hipmm_live_bytes{process=\"$one\",user=\"$user\",device=\"0\",resource=
 prints "^hipmm_allocations_total{process=\"$one\",user=\"$user\",device=\"0\",resource=\"statistics\",type=\"statistics\"} [0-9]*$"
 prints '^# EOF$'
 cp "$work/out" metrics
+# The dashboard tells processes of one number apart, and asks for metrics and labels that exist.
+"$python3" - "$top_srcdir/etc/grafana.json" <<'END' || fail "etc/grafana.json"
+import json, re, sys
+metrics = open("metrics").read()
+labels = set(re.findall(r'[{,](\w+)="', metrics)) | {"namespace"} # of containers
+for panel in json.load(open(sys.argv[1]))["panels"]:
+    for target in panel["targets"]:
+        shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+        assert {"process", "user", "namespace", "device"} <= shown <= labels, target
+        for name in re.findall(r"hipmm_\w+", target["expr"]): assert f"# TYPE {name.removesuffix('_total')} " in metrics, name
+END
 command -v promtool >/dev/null && {
   promtool check metrics <metrics >out 2>&1 # which expects the help of counters under another name
   ! grep -v 'hipmm_[a-z_]*_total no help text' out || fail "promtool: $(cat out)"

@@ -4,6 +4,7 @@
 
 #include <hipmm/hipmm.hpp>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -41,6 +42,31 @@ private:
   hipmm::library library_;
   hipmm::resource top_ = hipmm::current_resource();
 };
+
+/* A stream argument may be left out: it is the default stream. But where that would make a copy constructor. */
+void the_default_stream_is_the_default()
+{
+  const counted_stack stack;
+  hipmm::buffer buffer{100};
+  const hipmm::buffer none{0};
+  const auto made = []() -> hipmm::buffer { return {70, hipmm::stream_ref{}}; }();
+  CHECK(buffer.size() == 100 && none.size() == 0 && made.size() == 70 && buffer.stream() == hipmm::stream_ref{});
+  const std::array<char, 4> bytes{1, 2, 3, 4};
+  std::array<char, 4> back{};
+  buffer.write(bytes.data(), 4);
+  buffer.resize(200);
+  buffer.read(back.data(), 4);
+  CHECK(back == bytes);
+  buffer.fill(0);
+  hipmm::vector<int> vector{10};
+  vector.set_element(9, 4);
+  vector.resize(20);
+  CHECK(vector.size() == 20 && vector.element(9) == 4);
+  const hipmm::scalar<int> scalar{5};
+  CHECK(scalar.value() == 5);
+  const hipmm::host_buffer host{30};
+  CHECK(host.size() == 30);
+}
 
 void buffers_hold_bytes()
 {
@@ -336,6 +362,7 @@ void other_devices_and_dead_streams_are_refused()
 int main()
 {
   const test tests[] = {
+      {"the default stream is the default", the_default_stream_is_the_default},
       {"buffers hold bytes", buffers_hold_bytes},
       {"vectors hold elements", vectors_hold_elements},
       {"device vectors have values", device_vectors_have_values},

@@ -145,6 +145,30 @@ static void is_not_ended_by_a_free_to_the_driver(void **state)
   fixture_drop_stream(stream);
 }
 
+/* Another pool has enough idle memory, but only a wait would tell that no work uses it any more. */
+static void is_not_ended_by_a_search_in_other_pools(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  fixture_start("'resources': {'memory': {'type': 'device'}, 'other': {'type': 'pool', 'upstream': 'memory'}, 'pool': "
+                "{'type': 'pool', 'upstream': 'memory'}}, 'devices': {'default': 'pool'}");
+  size_t free_bytes, total_bytes;
+  assert_int_equal(fixture_hip()->MemGetInfo(&free_bytes, &total_bytes), 0);
+  hipmm_stream_t stream = fixture_stream(), busy = fixture_stream();
+  struct hipmm_resource *other = fixture_resource("other");
+  void *pending = NULL;
+  size_t most = free_bytes / 4 * 3;
+  assert_ok(hipmm_allocate(other, most, busy, &pending));
+  assert_int_equal(fixture_hip()->MemsetAsync(pending, 1, most, busy), 0);
+  assert_ok(hipmm_deallocate(other, pending, most, busy));
+  capture_begin(stream);
+  enum hipmm_status status = hipmm_allocate(NULL, most, stream, &ptr);
+  assert_true(capture_end());
+  if (!status) fixture_free(ptr, most, stream); /* the work was done already */
+  fixture_drop_stream(busy);
+  fixture_drop_stream(stream);
+}
+
 /* The default stream would wait for a blocking stream, and work on it would end that stream's capture. It is the default
  * stream of the resource's device, whichever device is current. */
 static void is_not_ended_from_another_device(void **state)
@@ -319,7 +343,7 @@ static const struct row rows[] = {
 int main(void)
 {
   enum { COUNT = sizeof rows / sizeof *rows };
-  struct CMUnitTest tests[COUNT + 5] = {
+  struct CMUnitTest tests[COUNT + 6] = {
       [COUNT] = {"device: a free to the driver is refused", is_not_ended_by_a_free_to_the_driver, fixture_setup,
                  capture_teardown, NULL},
       [COUNT + 1] = {"calls while another device is current", is_not_ended_from_another_device, fixture_setup,
@@ -329,7 +353,9 @@ int main(void)
       [COUNT + 3] = {"waits for the device", is_not_ended_by_a_wait_for_the_device, fixture_setup, fixture_teardown,
                      NULL},
       [COUNT + 4] = {"waits after a stream's end", no_retired_stream_is_asked_about, fixture_setup, fixture_teardown,
-                     NULL}};
+                     NULL},
+      [COUNT + 5] = {"idle memory of another pool", is_not_ended_by_a_search_in_other_pools, fixture_setup,
+                     capture_teardown, NULL}};
   for (int i = 0; i < COUNT; i++)
     tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, capture_teardown, (void *)(uintptr_t)&rows[i]};
   return cmocka_run_group_tests_name("captures", tests, NULL, NULL);

@@ -445,9 +445,15 @@ static void what_is_no_block_is_not_imported(void **state)
   bad = good;
   bad.block.bytes = UINT64_MAX;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  bad.block.offset = HIPMM_ALIGNMENT; /* the last byte lies behind the parts */
+  bad.block.bytes = 1 - bad.block.offset;
+  for (uint64_t i = 0; i < bad.block.n_parts; i++) bad.block.bytes += bad.parts[i].bytes;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_message("at offset 256 of");
   bad = good;
   bad.parts[0].bytes += 4096;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_message("not a multiple of");
   bad = good;
   bad.parts[0].bytes = UINT64_MAX;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
@@ -1014,6 +1020,112 @@ static void arguments_may_not_be_null(void **state)
 
 /* ---- Failures ---- */
 
+static enum hipmm_status no_fd(void *self, int *fd_out)
+{
+  (void)self, (void)fd_out;
+  return (enum hipmm_status)7;
+}
+
+static enum hipmm_status no_pointer(void *self, const void *ptr, struct hipmm_share_pointer *pointer_out)
+{
+  (void)self, (void)ptr, (void)pointer_out;
+  return (enum hipmm_status)7;
+}
+
+static enum hipmm_status no_import(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out)
+{
+  (void)self, (void)pointer, (void)ptr_out;
+  return (enum hipmm_status)7;
+}
+
+static enum hipmm_status no_import_of_a_block(void *self, const struct hipmm_share_block *block,
+                                              const struct hipmm_share_part *parts, void **ptr_out)
+{
+  (void)self, (void)block, (void)parts, (void)ptr_out;
+  return (enum hipmm_status)7;
+}
+
+static enum hipmm_status no_chunks(void *self, const void *ptr,
+                                   int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
+{
+  (void)self, (void)ptr, (void)visitor, (void)closure;
+  return (enum hipmm_status)7;
+}
+
+static enum hipmm_status no_export(void *self, void *chunk, int *fd_out)
+{
+  (void)self, (void)chunk, (void)fd_out;
+  return (enum hipmm_status)7;
+}
+
+/* The operations of a resource, as a third party may write them: each returns what is no status. */
+static const struct hipmm_ops *make_foreign(struct hipmm_resource *resource, bool visits_chunks)
+{
+  static struct hipmm_ops ops;
+  static const struct hipmm_sharing sharing = {sizeof sharing, no_fd, no_pointer, no_import, no_import_of_a_block};
+  static struct hipmm_mapping mapping;
+  const struct hipmm_ops *before = resource->ops;
+  ops = *before;
+  ops.sharing = &sharing;
+  if (!visits_chunks) ops.visit_chunks = no_chunks;
+  if (before->mapping) {
+    mapping = *before->mapping;
+    mapping.export_chunk = no_export;
+    ops.mapping = &mapping;
+  }
+  resource->ops = &ops;
+  return before;
+}
+
+static void a_status_that_is_none_is_an_error(void **state)
+{
+  (void)state;
+  struct hipmm_share_pointer pointer;
+  void *there = NULL;
+  int fd = -1;
+  fixture_start(owner);
+  struct hipmm_resource *async = fixture_resource("async");
+  void *ptr = owned_block(1, &pointer);
+  const struct hipmm_ops *before = make_foreign(async, true);
+  enum hipmm_status by_fd = hipmm_share_export_fd(async, &fd);
+  assert_message("async: its export_fd returned 7, which is not a status of hipmm");
+  enum hipmm_status exported = hipmm_share_export_pointer(async, ptr, &(struct hipmm_share_pointer){.bytes = 0});
+  assert_message("async: its export_pointer returned 7");
+  enum hipmm_status opened = hipmm_share_import_pointer(async, &pointer, &there);
+  assert_message("async: its import_pointer returned 7");
+  async->ops = before;
+  assert_int_equal(by_fd, HIPMM_E_INTERNAL);
+  assert_int_equal(exported, HIPMM_E_INTERNAL);
+  assert_int_equal(opened, HIPMM_E_INTERNAL);
+  fixture_free(ptr, BYTES, NULL);
+}
+
+static void so_is_one_of_mapped_memory(void **state)
+{
+  (void)state;
+  void *there = NULL;
+  fixture_start(mapped);
+  char *ptr = fixture_allocate(LARGE_BYTES, NULL);
+  struct sent_block sent = exported_block(ptr), other = {.block = {.bytes = 0}};
+  static const char *const makers[] = {"pool", "device"}, *const ops[] = {"visit_chunks", "export_chunk"};
+  for (int i = 0; i < 2; i++) {
+    char expected[80];
+    struct hipmm_resource *resource = fixture_resource(makers[i]);
+    const struct hipmm_ops *before = make_foreign(resource, i == 1);
+    enum hipmm_status status = hipmm_share_export_block(NULL, ptr, &other.block, other.parts, MOST_PARTS);
+    snprintf(expected, sizeof expected, "%s: its %s returned 7", makers[i], ops[i]);
+    assert_message(expected);
+    if (i == 1) {
+      assert_status(hipmm_share_import_block(resource, &sent.block, sent.parts, MOST_PARTS, &there), HIPMM_E_INTERNAL);
+      assert_message("device: its import_block returned 7");
+    }
+    resource->ops = before;
+    assert_int_equal(status, HIPMM_E_INTERNAL);
+  }
+  close_parts(&sent);
+  fixture_free(ptr, LARGE_BYTES, NULL);
+}
+
 static void share_with_itself(void)
 {
   struct hipmm_resource *top = NULL, *resource = NULL;
@@ -1105,6 +1217,8 @@ int main(int count, char **arguments)
       TEST(an_imported_pool_is_its_devices_to_use),
       TEST(other_devices_may_use_what_is_imported),
       TEST(arguments_may_not_be_null),
+      TEST(a_status_that_is_none_is_an_error),
+      TEST(so_is_one_of_mapped_memory),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

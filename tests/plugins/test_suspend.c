@@ -128,6 +128,23 @@ static void keeps_every_byte_and_gives_the_memory_back(void **state)
   empty_pool();
 }
 
+/* A block is as large as hipmm_pointer_lookup() says. Behind the last one, nothing else would save its end. */
+static void keeps_all_usable_bytes(void **state)
+{
+  struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
+  both_start(state, mapped);
+  struct content content = {fixture_allocate(MIB + 1, NULL), 0};
+  assert_ok(hipmm_pointer_lookup(content.ptr, &pointer));
+  hipmm_resource_release(pointer.resource);
+  content.bytes = pointer.usable_bytes;
+  assert_in_range(content.bytes, MIB + 2, 2 * MIB);
+  write_content(&content, 3);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_ok(resume(NULL));
+  assert_true(has_content(&content, 3));
+  fixture_free(content.ptr, MIB + 1, NULL);
+}
+
 static void drops_the_content_that_nobody_wants(void **state)
 {
   both_start(state, mapped);
@@ -988,16 +1005,23 @@ static void no_block_is_exported_that_gets_other_memory_meanwhile(void **state)
   a_block_keeps_its_memory_while_it_is_exported(true);
 }
 
-/* Another process may still have the memory: it lives on there. */
+/* Another process may still have the memory: it lives on there. In every other round the block is exported while the pool is
+ * suspended once. */
 static void an_exported_block_that_was_freed_keeps_nothing(void **state)
 {
   (void)state;
   needs_software();
   fixture_start(shareable);
-  for (size_t bytes = 2 * MIB; bytes <= 8 * MIB; bytes += 2 * MIB - 1000) {
+  bool is_suspended_once = false;
+  for (size_t bytes = 2 * MIB; bytes <= 8 * MIB; bytes += 2 * MIB - 1000, is_suspended_once = !is_suspended_once) {
     void *shared = fixture_allocate(bytes, NULL);
     assert_ok(export_and_close(shared));
     assert_ok(export_and_close(shared));
+    if (is_suspended_once) {
+      assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+      assert_true(fixture_held_bytes() >= 2 * MIB);
+      assert_ok(resume(NULL));
+    }
     fixture_free(shared, bytes, NULL);
     struct content content = {fixture_allocate(4 * MIB, NULL), 4 * MIB}; /* in the same memory */
     gives_all_back(&content, (unsigned)bytes);
@@ -1076,6 +1100,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       BOTH(keeps_every_byte_and_gives_the_memory_back),
+      BOTH(keeps_all_usable_bytes),
       BOTH(drops_the_content_that_nobody_wants),
       BOTH(waits_for_work_in_flight),
       ONCE(keeps_weights_and_drops_a_cache),

@@ -271,6 +271,36 @@ static void frees_a_block_after_the_capture_of_its_stream(void **state)
   both_start(state, "'stack': ['device']"); /* for the teardown */
 }
 
+/* Calls beside a long capture do not try to free each block that waits for its end. */
+static void asks_for_few_of_many_waiting_blocks(void **state)
+{
+  enum { BLOCKS = 1000 };
+  struct graph_functions graphs;
+  struct hipmm_buffer *buffers[BLOCKS], *other;
+  void *graph = NULL;
+  both_start(state, "'stack': ['device']");
+  assert_true(graph_functions_find(&graphs));
+  hipmm_stream_t stream = fixture_stream();
+  for (int i = 0; i < BLOCKS; i++) assert_ok(hipmm_buffer_create(NULL, 256, stream, &buffers[i]));
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  for (int i = 0; i < BLOCKS; i++) assert_ok(hipmm_buffer_destroy(buffers[i]));
+  if (on_software()) software()->reset_calls();
+  for (int i = 0; i < BLOCKS; i++) {
+    assert_ok(hipmm_buffer_create(NULL, 256, NULL, &other));
+    assert_ok(hipmm_buffer_destroy(other));
+  }
+  if (on_software()) assert_in_range(software()->calls("hipStreamIsCapturing"), 1, 300 * BLOCKS);
+  assert_int_equal(fixture_held_bytes(), 256 * BLOCKS);
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  for (int i = 0; i < BLOCKS / 32 && fixture_held_bytes(); i++) {
+    assert_ok(hipmm_buffer_create(NULL, 256, NULL, &other));
+    assert_ok(hipmm_buffer_destroy(other));
+  }
+  assert_int_equal(fixture_held_bytes(), 0);
+  fixture_drop_stream(stream);
+}
+
 /* The stream of a block that waits may end once its capture is over: then the free waits for the device. */
 static void frees_no_waiting_block_in_a_capture(void **state)
 {
@@ -908,6 +938,7 @@ int main(void)
       BOTH(frees_on_the_stream_that_it_has_last),
       BOTH(outlives_its_stream),
       BOTH(frees_a_block_after_the_capture_of_its_stream),
+      BOTH(asks_for_few_of_many_waiting_blocks),
       BOTH(frees_no_waiting_block_in_a_capture),
       BOTH(builds_stacks_beside_captures),
       BOTH(serves_at_once_what_the_pool_has),

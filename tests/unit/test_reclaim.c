@@ -131,6 +131,34 @@ static void takes_it_when_it_is_created(void **state)
   }
 }
 
+static int ask_nobody(void *argument, size_t bytes)
+{
+  (void)argument, (void)bytes;
+  return 0;
+}
+
+/* The first attempt fails, and the second one needs the object that came with the recipe. */
+static void takes_it_for_a_resource_with_an_object(void **state)
+{
+  const struct hipmm_failure_handler handler = {.struct_size = sizeof handler, .callback = ask_nobody};
+  struct hipmm_resource *made = NULL;
+  (void)state;
+  fixture_start("'resources': {" A ", " MEMORY ", 'h': {'type': 'hoarder', 'upstream': 'memory'}}, 'devices': "
+                "{'default': 'a'}");
+  struct hipmm_resource *source = fixture_resource("memory");
+  const struct hipmm_recipe recipe = {.struct_size = sizeof recipe,
+                                      .type = "hoarder",
+                                      .options = "{\"initial_size\": \"200MiB\"}",
+                                      .upstreams = &source,
+                                      .n_upstreams = 1,
+                                      .objects = &(struct hipmm_object){"failure", &handler},
+                                      .n_objects = 1};
+  make_idle("a", 200 * MIB);
+  assert_ok(hipmm_resource_create_from(0, &recipe, &made));
+  assert_int_equal(fixture_value("a", "reserved_bytes"), 0);
+  hipmm_resource_release(made);
+}
+
 /* In each way in which resources are built. */
 static void takes_it_when_a_stack_is_built(void **state)
 {
@@ -707,6 +735,7 @@ int main(void)
       TEST(asks_at_every_entrance),
       TEST(takes_it_from_a_stack_made_in_code),
       TEST(takes_it_when_it_is_created),
+      TEST(takes_it_for_a_resource_with_an_object),
       TEST(takes_it_when_a_stack_is_built),
       TEST(takes_it_before_it_falls_back),
       TEST(tells_who_holds_what_a_new_resource_wants),

@@ -6,6 +6,7 @@
 #include <hipmm/stream.h>
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,10 +34,49 @@ static int finish(void **state)
 
 #define RUNTIME "{\"runtime\": {\"type\": \"software\", \"devices\": 3}, "
 
+static sem_t is_asked;
+
+static int never_answer(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  (void)arg, (void)bytes, (void)alignment, (void)stream, (void)ptr_out;
+  sem_post(&is_asked);
+  for (;;) pause();
+  return 0;
+}
+
+static void free_nothing(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)arg, (void)ptr, (void)bytes, (void)alignment, (void)stream;
+}
+
+static void *allocate_for_ever(void *unused)
+{
+  void *ptr = NULL;
+  return hipmm_allocate(NULL, 1000, NULL, &ptr) ? unused : ptr;
+}
+
+/* Exits while another thread is in a resource for ever. */
+static int as_rank_with_a_thread(const char *graph)
+{
+  const struct hipmm_allocator never = {sizeof never, never_answer, free_nothing, NULL};
+  pthread_t thread;
+  alarm(10);
+  sem_init(&is_asked, 0, 0);
+  if (hipmm_allocator_register("never", &never) || hipmm_init_from_string(graph)) {
+    printf("%s\n", hipmm_last_error_message());
+    return 1;
+  }
+  if (pthread_create(&thread, NULL, allocate_for_ever, NULL) || sem_wait(&is_asked)) return 2;
+  printf("device 0");
+  fflush(stdout);
+  return 0;
+}
+
 static int as_rank(const char *graph, const char *end)
 {
   void *ptr;
   int device = -1;
+  if (!strcmp(end, "thread")) return as_rank_with_a_thread(graph);
   if (!strcmp(end, "if-needed") ? hipmm_init_if_needed() : hipmm_init_from_string(graph)) {
     printf("%s\n", hipmm_last_error_message());
     return 1;
@@ -112,6 +152,16 @@ static void appends_to_a_file_of_several_processes(void **state)
   free(report);
 }
 
+/* The values of a third party's resource may need a lock, which that thread has. Their names say little. */
+static void asks_no_resource_that_may_be_locked(void **state)
+{
+  static const char graph[] =
+      RUNTIME "\"report\": \"report.2.json\", \"stack\": [\"hoarder\", {\"type\": \"callback\", "
+              "\"allocator\": \"never\"}]}";
+  (void)state;
+  free(report_of(graph, "thread", second_rank, "device 0"));
+}
+
 static void leaves_the_device_alone_unless_a_launcher_tells_the_rank(void **state)
 {
   static const char *const alone[] = {NULL};
@@ -163,9 +213,11 @@ static void says_why_the_report_cannot_be_written(void **state)
 int main(int argc, char **argv)
 {
   if (argc == 3) return as_rank(argv[1], argv[2]);
+  use_test_plugins();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(writes_the_report_at_exit_and_at_the_end, start, finish),
       cmocka_unit_test_setup_teardown(appends_to_a_file_of_several_processes, start, finish),
+      cmocka_unit_test_setup_teardown(asks_no_resource_that_may_be_locked, start, finish),
       cmocka_unit_test_setup_teardown(leaves_the_device_alone_unless_a_launcher_tells_the_rank, start, finish),
       cmocka_unit_test_setup_teardown(leaves_the_device_to_a_program_that_did_not_initialise_hipmm, start, finish),
       cmocka_unit_test_setup_teardown(writes_to_standard_error_if_asked_to, start, finish),

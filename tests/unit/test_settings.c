@@ -269,7 +269,7 @@ static const struct refusal refusals[] = {
     {PATH "/level_now", "1", HIPMM_E_ARGUMENT,
      PATH "/level_now: variable_plugin has no option \"level_now\"; it is a figure, which hipmm_query() reads and "
           "nothing sets"},
-    {PATH "/stubborn", "true", HIPMM_E_ARGUMENT, "variable_plugin: will not be moved"},
+    {PATH "/stubborn", "true", HIPMM_E_ARGUMENT, PATH ": /stubborn: variable_plugin: will not be moved"},
     {PATH "/stubborn", "false", HIPMM_E_INTERNAL,
      "variable_plugin: its reconfigure returned 1, which is not a status of hipmm"},
     {"devices/0/device/limit", "1", HIPMM_E_ARGUMENT, "device has no option \"limit\""},

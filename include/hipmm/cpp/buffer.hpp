@@ -18,13 +18,16 @@ class buffer
 public:
   buffer() noexcept = default;
 
+  explicit buffer(std::size_t bytes) : buffer{bytes, stream_ref{}}
+  {
+  }
   buffer(std::size_t bytes, stream_ref stream, const resource &from = {})
   {
     check(::hipmm_buffer_create(from.get(), bytes, stream.get(), raw_.out()));
   }
 
   /* With a copy of `bytes` at `source`, memory of the host or of any device. */
-  buffer(const void *source, std::size_t bytes, stream_ref stream, const resource &from = {})
+  buffer(const void *source, std::size_t bytes, stream_ref stream = {}, const resource &from = {})
   {
     check(::hipmm_buffer_create_from(from.get(), source, bytes, stream.get(), raw_.out()));
   }
@@ -37,7 +40,9 @@ public:
 
   [[nodiscard]] static buffer adopt(::hipmm_buffer *owned) noexcept
   {
-    return buffer{owned};
+    buffer adopted;
+    *adopted.raw_.out() = owned;
+    return adopted;
   }
 
   /* Gives the C object to the caller, who destroys it. */
@@ -50,37 +55,37 @@ public:
     return raw_.get();
   }
 
-  void resize(std::size_t bytes, stream_ref stream)
+  void resize(std::size_t bytes, stream_ref stream = {})
   {
     check(::hipmm_buffer_resize(raw(stream), bytes, stream.get()));
   }
-  void reserve(std::size_t bytes, stream_ref stream)
+  void reserve(std::size_t bytes, stream_ref stream = {})
   {
     check(::hipmm_buffer_reserve(raw(stream), bytes, stream.get()));
   }
-  void shrink_to_fit(stream_ref stream)
+  void shrink_to_fit(stream_ref stream = {})
   {
     check(::hipmm_buffer_shrink_to_fit(raw(stream), stream.get()));
   }
 
   /* Copy from and to memory of the host or of any device. The `_async` functions return when the copy is submitted. */
-  void write(const void *source, std::size_t bytes, stream_ref stream, std::size_t offset = 0)
+  void write(const void *source, std::size_t bytes, stream_ref stream = {}, std::size_t offset = 0)
   {
     check(::hipmm_buffer_write(raw_.get(), offset, source, bytes, stream.get()));
   }
-  void write_async(const void *source, std::size_t bytes, stream_ref stream, std::size_t offset = 0)
+  void write_async(const void *source, std::size_t bytes, stream_ref stream = {}, std::size_t offset = 0)
   {
     check(::hipmm_buffer_write_async(raw_.get(), offset, source, bytes, stream.get()));
   }
-  void read(void *target, std::size_t bytes, stream_ref stream, std::size_t offset = 0) const
+  void read(void *target, std::size_t bytes, stream_ref stream = {}, std::size_t offset = 0) const
   {
     check(::hipmm_buffer_read(raw_.get(), offset, bytes, stream.get(), target));
   }
-  void read_async(void *target, std::size_t bytes, stream_ref stream, std::size_t offset = 0) const
+  void read_async(void *target, std::size_t bytes, stream_ref stream = {}, std::size_t offset = 0) const
   {
     check(::hipmm_buffer_read_async(raw_.get(), offset, bytes, stream.get(), target));
   }
-  void fill(int value, stream_ref stream)
+  void fill(int value, stream_ref stream = {})
   {
     check(::hipmm_buffer_fill(raw_.get(), 0, value, size(), stream.get()));
   }
@@ -121,10 +126,6 @@ public:
   }
 
 private:
-  explicit buffer(::hipmm_buffer *owned) noexcept : raw_{owned}
-  {
-  }
-
   /* A buffer without memory gets its C object when it grows. */
   ::hipmm_buffer *raw(stream_ref stream)
   {
@@ -141,24 +142,27 @@ class host_buffer
 {
 public:
   host_buffer() noexcept = default;
+  explicit host_buffer(std::size_t bytes) : host_buffer{bytes, stream_ref{}}
+  {
+  }
   host_buffer(std::size_t bytes, stream_ref stream, const resource &from = {})
   {
     check(::hipmm_host_buffer_create(from.get(), bytes, stream.get(), raw_.out()));
   }
-  host_buffer(const void *source, std::size_t bytes, stream_ref stream, const resource &from = {})
+  host_buffer(const void *source, std::size_t bytes, stream_ref stream = {}, const resource &from = {})
   {
     check(::hipmm_host_buffer_create_from(from.get(), source, bytes, stream.get(), raw_.out()));
   }
 
-  void resize(std::size_t bytes, stream_ref stream)
+  void resize(std::size_t bytes, stream_ref stream = {})
   {
     check(::hipmm_host_buffer_resize(raw_.get(), bytes, stream.get()));
   }
-  void reserve(std::size_t bytes, stream_ref stream)
+  void reserve(std::size_t bytes, stream_ref stream = {})
   {
     check(::hipmm_host_buffer_reserve(raw_.get(), bytes, stream.get()));
   }
-  void shrink_to_fit(stream_ref stream)
+  void shrink_to_fit(stream_ref stream = {})
   {
     check(::hipmm_host_buffer_shrink_to_fit(raw_.get(), stream.get()));
   }

@@ -36,12 +36,15 @@ public:
   using const_reverse_iterator = std::reverse_iterator<const_iterator>;
 
   vector() noexcept = default;
+  explicit vector(size_type count) : vector{count, stream_ref{}}
+  {
+  }
   vector(size_type count, stream_ref stream, const resource &from = {}) : buffer_{bytes_of(count), stream, from}
   {
   }
 
   /* With a copy of `count` elements at `source`, memory of the host or of any device, or of `values`. */
-  vector(const T *source, size_type count, stream_ref stream, const resource &from = {})
+  vector(const T *source, size_type count, stream_ref stream = {}, const resource &from = {})
       : buffer_{source, bytes_of(count), stream, from}
   {
   }
@@ -66,15 +69,15 @@ public:
   vector &operator=(vector &&) noexcept = default;
   ~vector() = default;
 
-  void resize(size_type count, stream_ref stream)
+  void resize(size_type count, stream_ref stream = {})
   {
     buffer_.resize(bytes_of(count), stream);
   }
-  void reserve(size_type count, stream_ref stream)
+  void reserve(size_type count, stream_ref stream = {})
   {
     buffer_.reserve(bytes_of(count), stream);
   }
-  void shrink_to_fit(stream_ref stream)
+  void shrink_to_fit(stream_ref stream = {})
   {
     buffer_.shrink_to_fit(stream);
   }
@@ -87,32 +90,32 @@ public:
 
   /* ---- One element. The functions without `_async` wait. ---- */
 
-  [[nodiscard]] T element(size_type index, stream_ref stream) const
+  [[nodiscard]] T element(size_type index, stream_ref stream = {}) const
   {
     T value;
     buffer_.read(&value, sizeof value, stream, offset_of(index));
     return value;
   }
-  [[nodiscard]] T front_element(stream_ref stream) const
+  [[nodiscard]] T front_element(stream_ref stream = {}) const
   {
     return element(0, stream);
   }
-  [[nodiscard]] T back_element(stream_ref stream) const
+  [[nodiscard]] T back_element(stream_ref stream = {}) const
   {
     return element(size() - 1, stream);
   }
 
-  void set_element(size_type index, const T &value, stream_ref stream)
+  void set_element(size_type index, const T &value, stream_ref stream = {})
   {
     buffer_.write(&value, sizeof value, stream, offset_of(index));
   }
   /* `value` must stay unchanged until the copy has completed. */
-  void set_element_async(size_type index, const T &value, stream_ref stream)
+  void set_element_async(size_type index, const T &value, stream_ref stream = {})
   {
     buffer_.write_async(&value, sizeof value, stream, offset_of(index));
   }
   void set_element_async(size_type, const T &&, stream_ref) = delete;
-  void set_element_to_zero_async(size_type index, stream_ref stream)
+  void set_element_to_zero_async(size_type index, stream_ref stream = {})
   {
     check(::hipmm_buffer_fill(buffer_.get(), offset_of(index), 0, sizeof(T), stream.get()));
   }
@@ -129,19 +132,19 @@ public:
 
   /* ---- Several ---- */
 
-  void write(const T *source, size_type count, stream_ref stream, size_type first = 0)
+  void write(const T *source, size_type count, stream_ref stream = {}, size_type first = 0)
   {
     buffer_.write(source, bytes_of(count), stream, offset_of(first));
   }
-  void write_async(const T *source, size_type count, stream_ref stream, size_type first = 0)
+  void write_async(const T *source, size_type count, stream_ref stream = {}, size_type first = 0)
   {
     buffer_.write_async(source, bytes_of(count), stream, offset_of(first));
   }
-  void read(T *target, size_type count, stream_ref stream, size_type first = 0) const
+  void read(T *target, size_type count, stream_ref stream = {}, size_type first = 0) const
   {
     buffer_.read(target, bytes_of(count), stream, offset_of(first));
   }
-  [[nodiscard]] std::vector<T> to_host(stream_ref stream) const
+  [[nodiscard]] std::vector<T> to_host(stream_ref stream = {}) const
   {
     std::vector<T> values(size());
     if (!values.empty()) read(values.data(), values.size(), stream);
@@ -268,7 +271,7 @@ public:
   }
 
   /* New elements are copies of `value`. */
-  void resize(std::size_t count, stream_ref stream)
+  void resize(std::size_t count, stream_ref stream = {})
   {
     resize(count, T{}, stream);
   }
@@ -282,7 +285,7 @@ public:
 private:
   /* Writes the first element, then copies what is written until all is: the device does the work. Waits for the first
    * copy alone, since the value may be gone afterwards. */
-  void fill(std::size_t first, const T &value, stream_ref stream)
+  void fill(std::size_t first, const T &value, stream_ref stream = {})
   {
     const std::size_t count = this->size();
     if (first == count) return;
@@ -303,7 +306,7 @@ public:
   explicit scalar(stream_ref stream, const resource &from = {}) : elements_{1, stream, from}
   {
   }
-  scalar(const T &value, stream_ref stream, const resource &from = {}) : elements_{1, stream, from}
+  scalar(const T &value, stream_ref stream = {}, const resource &from = {}) : elements_{1, stream, from}
   {
     set_value(value, stream);
   }
@@ -314,20 +317,20 @@ public:
   scalar &operator=(scalar &&) noexcept = default;
   ~scalar() = default;
 
-  [[nodiscard]] T value(stream_ref stream) const
+  [[nodiscard]] T value(stream_ref stream = {}) const
   {
     return elements_.element(0, stream);
   }
-  void set_value(const T &value, stream_ref stream)
+  void set_value(const T &value, stream_ref stream = {})
   {
     elements_.set_element(0, value, stream);
   }
-  void set_value_async(const T &value, stream_ref stream)
+  void set_value_async(const T &value, stream_ref stream = {})
   {
     elements_.set_element_async(0, value, stream);
   }
   void set_value_async(const T &&, stream_ref) = delete;
-  void set_value_to_zero_async(stream_ref stream)
+  void set_value_to_zero_async(stream_ref stream = {})
   {
     elements_.set_element_to_zero_async(0, stream);
   }

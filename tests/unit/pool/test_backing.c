@@ -473,6 +473,29 @@ static void moves_nothing_twice(void **state)
   assert_int_equal(fake_calls.event_record, records);
 }
 
+/* Work of the stream may still use a chunk at the address that it returns to. The part behind the block that it returns for
+ * stays pending: another stream gets it only in order. */
+static void returns_memory_that_stays_pending(void **state)
+{
+  (void)state;
+  open_backing(GROWTH_MAPPED, 32 * MIB, GRANULE, UINT64_MAX);
+  unsigned n = fill(GRANULE, ids, MOST_IDS);
+  const uint32_t other = stream_id(fake_stream(1));
+  for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
+  uint32_t moved = allocate_block(8 * GRANULE);
+  uint64_t work = fake_work(0);
+  free_block(moved);
+  struct request request = request_for(GRANULE - HIPMM_ALIGNMENT), rest = request_for(HIPMM_ALIGNMENT);
+  uint32_t id = BLOCK_NONE;
+  assert_ok(granules_allocate(&backing.granules, &heap, &request, MEMORY_FROM_MOVE, &id));
+  assert_int_equal(backing.granules.returns, 1);
+  assert_valid();
+  rest.stream = other;
+  assert_int_equal(heap_allocate_ready(&heap, &rest), BLOCK_NONE);
+  assert_true(heap_allocate_waiting(&heap, &rest));
+  assert_true(fake_is_ordered(1, 0, work));
+}
+
 /* The host can wait neither for the device, since a graph is captured, nor for a stream, since its handle may be gone. */
 static void let_nobody_wait(bool nobody)
 {
@@ -1055,6 +1078,7 @@ int main(void)
       TEST_ALIASED(moves_memory_that_work_still_uses),
       TEST_ALIASED(moves_nothing_after_work_of_a_captured_stream),
       TEST_ALIASED(moves_nothing_twice),
+      TEST_ALIASED(returns_memory_that_stays_pending),
       TEST_ALIASED(unmaps_nothing_while_it_cannot_wait),
       TEST_ALIASED(exchanges_chunks_that_are_too_large),
       TEST_ALIASED(holds_no_more_while_some_is_idle),

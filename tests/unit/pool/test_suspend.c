@@ -109,6 +109,23 @@ static void comes_back_under_the_same_addresses(void **state)
   close_pool();
 }
 
+/* Each block has a granule of its own. */
+static void no_block_that_was_freed_meanwhile_gets_memory(void **state)
+{
+  enum { N = 16 };
+  void *ptr[N];
+  open_pool(state);
+  for (int i = 0; i < N; i++) assert_ok(plugin->ops->allocate(pool, GRANULE, HIPMM_ALIGNMENT, NULL, &ptr[i]));
+  for (int left = N; left; left /= 2) {
+    assert_ok(plugin->ops->suspend(pool, HIPMM_CONTENT_DISCARD));
+    for (int i = left / 2; i < left; i++)
+      assert_ok(plugin->ops->deallocate(pool, ptr[i], GRANULE, HIPMM_ALIGNMENT, fake_stream(i % STREAMS)));
+    assert_ok(plugin->ops->resume(pool));
+    assert_int_equal(fake_held_bytes(), left / 2 * GRANULE);
+  }
+  close_pool();
+}
+
 /* Of a suspend that fails, all memory is there; of a resume, all can be resumed. */
 static bool suspend_and_resume(enum hipmm_status failure, unsigned nth)
 {
@@ -168,6 +185,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       BOTH(comes_back_under_the_same_addresses),
+      BOTH(no_block_that_was_freed_meanwhile_gets_memory),
       BOTH(fails_without_a_loss),
       BOTH(is_destroyed_while_suspended),
   };

@@ -209,6 +209,8 @@ static void has_the_blocks_of_all_heaps(void **state)
   end_worker();
   assert_ok(plugin->ops->trim(pool, 0));
   assert_int_equal(value("reserved_bytes"), 0);
+  assert_int_equal(value("live_count"), 0); /* what was on loan is back */
+  assert_int_equal(value("live_bytes"), 0);
   close_pool();
 }
 

@@ -15,7 +15,7 @@
 enum { CONVERT_TELL_ROWS = 1 << 14 };
 
 struct convert {
-  const char *output_file; /* NULL, "-": standard output */
+  const char *output_file; /* "-": standard output */
   struct convert_output output;
   struct trace_logs logs;
   char *const *files;
@@ -25,31 +25,27 @@ struct convert {
 
 /* ---- Output ---------------------------------------------------------------------------------------------------- */
 
+/* Who reads standard output may have enough of it, as `head` has. */
 static bool convert_fail_output(const struct convert *convert, int code)
 {
-  say("convert: cannot write \"%s\": %s", convert->output_file ? convert->output_file : "standard output",
-      output_file_reason(code));
+  bool is_standard = convert->output.file == stdout;
+  if (!is_standard || code != EPIPE)
+    say("convert: cannot write \"%s\": %s", is_standard ? "standard output" : convert->output_file,
+        output_file_reason(code));
   return false;
 }
 
 static bool convert_open_output(struct convert *convert)
 {
-  convert->output.file = stdout;
-  if (!convert->output_file) return true;
-  int descriptor = output_file_open(convert->output_file, OUTPUT_FILE_RESULT);
-  if (descriptor < 0) return convert_fail_output(convert, errno);
-  convert->output.file = fdopen(descriptor, "w");
-  if (convert->output.file) return true;
-  int code = errno;
-  close(descriptor);
-  return convert_fail_output(convert, code);
+  convert->output.file = output_open_result(convert->output_file);
+  return convert->output.file || convert_fail_output(convert, errno);
 }
 
 static bool convert_close_output(struct convert *convert, bool good)
 {
   bool ended = convert->output.end(&convert->output);
   int code = errno;
-  if (convert->output_file && fclose(convert->output.file) && ended) {
+  if (convert->output.file != stdout && fclose(convert->output.file) && ended) {
     ended = false;
     code = errno;
   }
@@ -130,7 +126,7 @@ static const struct convert_output *convert_format(const char *format, const cha
 static int convert_run(int argc, char **argv)
 {
   static const char *const formats[] = {"csv", "record", "pytorch", NULL};
-  struct convert convert = {0};
+  struct convert convert = {.output_file = "-"};
   const char *format = NULL;
   int status;
   const struct argument rows[] = {
@@ -143,16 +139,16 @@ static int convert_run(int argc, char **argv)
   };
   struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
-  const struct convert_output *output = convert_format(format, convert.output_file);
+  const bool is_standard = strcmp(convert.output_file, "-") == 0;
+  const struct convert_output *output = convert_format(format, is_standard ? NULL : convert.output_file);
   if (!output) return CMD_USAGE;
   convert.output = *output;
   convert.files = arguments.operands;
   convert.n_files = arguments.n_operands;
   const struct inputs inputs = {"convert", convert.files, convert.n_files};
-  if (!inputs_check_output(&inputs, convert.output_file)) return CMD_USAGE;
+  if (!inputs_check_output(&inputs, is_standard ? NULL : convert.output_file)) return CMD_USAGE;
   status = convert_all(&convert);
-  return status == CMD_GOOD && !convert.output_file ? output_finish(status) : status;
+  return status == CMD_GOOD && is_standard ? output_finish(status) : status;
 }
 
 const struct command convert_command = {

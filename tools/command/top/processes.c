@@ -25,11 +25,14 @@ static const char *const processes_counters[LIVE_COUNTERS] = {
     [LIVE_STREAM_WAITS] = "stream_waits", [LIVE_METADATA] = "metadata_bytes",
 };
 
-/* Whether the file has this release's structs, or larger ones. */
+/* Rows of a release that did not write what stands at the end of live_row. */
+enum { PROCESSES_LEAST_ROW = offsetof(struct live_row, size_bytes) };
+
+/* Whether the file has structs that this release knows, or larger ones. */
 static bool processes_is_readable(const struct live_file *head)
 {
   uint64_t rows_bytes = (uint64_t)head->n_rows * head->row_bytes;
-  return memcmp(head->magic, LIVE_MAGIC, sizeof head->magic) == 0 && head->row_bytes >= sizeof *head->rows &&
+  return memcmp(head->magic, LIVE_MAGIC, sizeof head->magic) == 0 && head->row_bytes >= PROCESSES_LEAST_ROW &&
          head->rows_offset >= offsetof(struct live_file, rows) && head->rows_offset + rows_bytes <= head->file_bytes;
 }
 
@@ -40,10 +43,12 @@ static bool processes_copy_rows(int file, struct live_file *copy)
     ssize_t bytes = (ssize_t)(copy->n_rows * sizeof *copy->rows);
     return pread(file, copy->rows, (size_t)bytes, copy->rows_offset) == bytes;
   }
-  for (uint32_t i = 0; i < copy->n_rows; i++)
-    if (pread(file, &copy->rows[i], sizeof *copy->rows, copy->rows_offset + (off_t)i * copy->row_bytes) !=
-        sizeof *copy->rows)
+  const size_t bytes = copy->row_bytes < sizeof *copy->rows ? copy->row_bytes : sizeof *copy->rows;
+  for (uint32_t i = 0; i < copy->n_rows; i++) {
+    copy->rows[i].size_bytes = 0;
+    if (pread(file, &copy->rows[i], bytes, copy->rows_offset + (off_t)i * copy->row_bytes) != (ssize_t)bytes)
       return false;
+  }
   return true;
 }
 
@@ -188,6 +193,7 @@ static json_t *processes_row_json(const struct live_row *row)
   json_t *object = json_pack("{s:o, s:o, s:o}", "path", output_json_string(row->path), "device",
                              device < 0 ? json_null() : json_integer(device), "type",
                              *row->type ? output_json_string(row->type) : json_null());
+  json_object_set_new(object, "size_bytes", row->size_bytes > 0 ? json_integer(row->size_bytes) : json_null());
   for (int i = 0; i < LIVE_COUNTERS; i++)
     json_object_set_new(object, processes_counters[i],
                         row->counters[i] == LIVE_UNKNOWN ? json_null() : json_integer(row->counters[i]));

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCREEN_WORDS = 64, SCREEN_NUMBER = 11, SCREEN_NAME = 22 };
+enum { SCREEN_WORDS = 64, SCREEN_NUMBER = 11, SCREEN_NAME = 24, SCREEN_COMMAND = 14 };
 
 /* A row of a process. */
 struct screen_row {
@@ -168,25 +168,51 @@ static void screen_put_history(struct screen_line *line, const struct screen_mem
   screen_put(line, text, -SCREEN_HISTORY);
 }
 
+/* The columns between the first four and the last, in the order in which they find room: each with its space. The command
+ * has some room first. */
+static const struct {
+  const char *name;
+  int width;
+} screen_more[] = {{"PEAK", SCREEN_NUMBER}, {"BLOCKS", 8}, {"ALLOC/S", 8}, {"RECENTLY HELD", -SCREEN_HISTORY}};
+
+static size_t screen_n_more(size_t columns)
+{
+  size_t n = 0, used = 8 + SCREEN_NAME + 2 * SCREEN_NUMBER + 4 + SCREEN_COMMAND;
+  while (n < sizeof screen_more / sizeof *screen_more && (used += (size_t)abs(screen_more[n].width) + 1) <= columns)
+    n++;
+  return n;
+}
+
+/* "devices/0 of 79.65 GiB", "  devices/0/pool". */
+static void screen_put_name(struct screen_line *line, const struct live_row *row)
+{
+  char text[LIVE_PATH_BYTES + SCREEN_WORDS + 8], words[SCREEN_WORDS];
+  units_format_bytes(row->size_bytes > 0 ? (uint64_t)row->size_bytes : 0, words, sizeof words);
+  bool has_size = !*row->type && row->size_bytes > 0;
+  snprintf(text, sizeof text, "%s%s%s%s", *row->type ? "  " : "", row->path, has_size ? " of " : "",
+           has_size ? words : "");
+  text_cut(text, SCREEN_NAME);
+  screen_put(line, text, -SCREEN_NAME);
+}
+
 static void screen_print_row(const struct screen_row *row, size_t columns)
 {
+  const size_t n_more = screen_n_more(columns);
   struct screen_line line = {.columns = columns};
-  char text[LIVE_PATH_BYTES + 8];
+  char text[SCREEN_WORDS];
   const int64_t *counters = row->row->counters;
   snprintf(text, sizeof text, "%u", (unsigned)row->process->process);
   screen_put(&line, text, 8);
-  snprintf(text, sizeof text, "%s%s", *row->row->type ? "  " : "", row->row->path);
-  text_cut(text, SCREEN_NAME);
-  screen_put(&line, text, -SCREEN_NAME);
+  screen_put_name(&line, row->row);
   screen_put_bytes(&line, counters[LIVE_BYTES]);
   screen_put_bytes(&line, counters[LIVE_RESERVED]);
-  screen_put_bytes(&line, counters[LIVE_PEAK_RESERVED] != LIVE_UNKNOWN ? counters[LIVE_PEAK_RESERVED]
-                                                                       : counters[LIVE_PEAK_BYTES]);
-  screen_put_count(&line, (double)(counters[LIVE_BLOCKS] == LIVE_UNKNOWN ? -1 : counters[LIVE_BLOCKS]));
-  screen_put_count(&line, row->memory ? row->memory->rate : -1);
-  screen_put_history(&line, row->memory);
-  screen_put(&line, row->row->type, -12);
-  screen_put(&line, *row->row->type ? "" : row->process->command, -1);
+  if (n_more > 0)
+    screen_put_bytes(&line, counters[LIVE_PEAK_RESERVED] != LIVE_UNKNOWN ? counters[LIVE_PEAK_RESERVED]
+                                                                         : counters[LIVE_PEAK_BYTES]);
+  if (n_more > 1) screen_put_count(&line, (double)(counters[LIVE_BLOCKS] == LIVE_UNKNOWN ? -1 : counters[LIVE_BLOCKS]));
+  if (n_more > 2) screen_put_count(&line, row->memory ? row->memory->rate : -1);
+  if (n_more > 3) screen_put_history(&line, row->memory);
+  screen_put(&line, *row->row->type ? row->row->type : row->process->command, -1);
   screen_end(&line, *row->row->type ? STYLE_OFF : STYLE_TYPE);
 }
 
@@ -201,15 +227,12 @@ void screen_print(struct screen *screen, const struct processes *processes, size
            orders[screen->order]);
   screen_put(&line, text, -1);
   screen_end(&line, STYLE_NAME);
-  static const struct {
-    const char *name;
-    int width;
-  } heads[] = {{"PROCESS", 8},          {"DEVICE / RESOURCE", -SCREEN_NAME},
-               {"LIVE", SCREEN_NUMBER}, {"RESERVED", SCREEN_NUMBER},
-               {"PEAK", SCREEN_NUMBER}, {"BLOCKS", 8},
-               {"ALLOC/S", 8},          {"RECENTLY HELD", -SCREEN_HISTORY},
-               {"TYPE", -12},           {"COMMAND", -1}};
-  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) screen_put(&line, heads[i].name, heads[i].width);
+  screen_put(&line, "PROCESS", 8);
+  screen_put(&line, "DEVICE / RESOURCE", -SCREEN_NAME);
+  screen_put(&line, "LIVE", SCREEN_NUMBER);
+  screen_put(&line, "RESERVED", SCREEN_NUMBER);
+  for (size_t i = 0; i < screen_n_more(columns); i++) screen_put(&line, screen_more[i].name, screen_more[i].width);
+  screen_put(&line, "TYPE / COMMAND", -1);
   screen_end(&line, STYLE_FAINT);
   for (; all && shown < n && (!rows || shown + 3 < rows); shown++) screen_print_row(&all[shown], columns);
   if (shown < n) {
