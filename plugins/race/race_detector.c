@@ -201,8 +201,8 @@ void races_allocated(const struct memory_event *event, const struct race_stream 
   if (!event->ptr || !event->bytes || !races_begin(&error)) return;
   struct race_line *line = race_order_line(stream);
   if (line) {
-    race_order_reach(line);
-    struct race_use use = {{line->number, line->tick}, races_site("allocation", stream)};
+    struct race_use use = {race_order_advance(line), races_site("allocation", stream)};
+    if (stream->is_captured) use.point.tick = 0; /* which every stream is after: the graph may run on any */
     use.site.trace = race_report_trace();
     race_memory_allocate(event, line, &use, knows_all_work && !event->is_host_accessible);
   }

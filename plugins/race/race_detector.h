@@ -6,6 +6,8 @@
  * The detector records the last work of each stream on every block that the program has from the top of a stack, and
  * the last free of each address. So it finds
  *   - memory that a resource gives to a stream which is not ordered after the free before,
+ *   - work on a stream which is not ordered after the allocation,
+ *   - two streams that use the same bytes without order, where one of them writes,
  *   - memory that is freed on a stream which is not ordered after the work that uses the memory,
  *   - work on freed memory, a second free, memory that is given out twice, work past the end of a block,
  *   - and, where all work is known, bytes that are read and were never written.
@@ -18,10 +20,12 @@
 #include "race_order.h"
 #include <stddef.h>
 
-/* A range that work reads or writes. */
+/* What work reads or writes: the whole range, or rows of `width` bytes in it. */
 struct race_access {
   void *start; /* NULL: none */
   size_t bytes;
+  size_t width, pitch; /* pitch: from the start of a row to that of the next; 0: the whole range */
+  bool is_hint;        /* a prefetch, which changes no bytes */
 };
 
 /* From here on, until the process ends. A child that is forked once something is known is not watched. `knows_all_work`: no

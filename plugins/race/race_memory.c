@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* race_memory.c: see race_memory.h. Called by race_detector.c.
  *
- * A block has the last work of each stream on it, and the earlier frees in its place that some stream is not ordered
- * after. A free reports the work that it is not ordered after. From then on the free stands for all work on the
- * block. So a block costs one record for each stream that uses it, and a new block is checked against one point for
- * each freed block in its place. */
+ * A block has its allocation and the work on it that a later call may not be ordered after. Work is checked against
+ * both, and so is the free, which from then on stands for all work on the block. A new block is checked against the
+ * frees in its place; after that its allocation stands for them. So a block costs one record for each part that a
+ * stream has used since the host last waited. */
 #include "race_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One for each stream; without host memory some are missing. */
-struct race_uses {
-  struct race_use *items;
+/* Work on a range. */
+struct race_work {
+  struct race_use use;
+  struct race_access range;
+  bool writes;
+};
+
+/* In the order of the calls; without host memory some are missing. */
+struct race_works {
+  struct race_work *items;
   uint32_t count, capacity;
 };
 
@@ -21,7 +28,7 @@ struct race_block {
   const char *resource;
   const void *owner;
   struct race_use allocated;
-  struct race_uses work, before;   /* frees of blocks that were in its place */
+  struct race_works work;
   struct race_unwritten unwritten; /* nothing, if that is not checked */
   struct race_site unordered;      /* work that its free is not ordered after, if it has a call */
 };
@@ -30,30 +37,107 @@ static struct key_tree_node *blocks;
 
 /* ---- Parts ---- */
 
-/* Replaces an earlier one of the same stream. */
-static void race_uses_put(struct race_uses *uses, const struct race_use *use)
+static uintptr_t race_range_end(const struct race_access *range)
 {
-  for (uint32_t i = 0; i < uses->count; i++) {
-    if (uses->items[i].point.stream != use->point.stream) continue;
-    if (uses->items[i].point.tick < use->point.tick) uses->items[i] = *use;
-    return;
-  }
-  if (uses->count == uses->capacity) {
-    uint32_t capacity = uses->capacity ? 2 * uses->capacity : 1;
-    struct race_use *items = realloc(uses->items, capacity * sizeof *items);
-    if (!items) return;
-    uses->items = items;
-    uses->capacity = capacity;
-  }
-  uses->items[uses->count++] = *use;
+  return (uintptr_t)range->start + range->bytes;
 }
 
-/* The first that the next work of the line is not ordered after; NULL if there is none. */
-static const struct race_use *race_uses_find_unordered(const struct race_uses *uses, const struct race_line *line)
+/* Whether one row has a byte of the range. */
+static bool race_row_meets(uintptr_t row, size_t width, const struct race_access *range)
 {
-  for (uint32_t i = 0; i < uses->count; i++)
-    if (!race_order_is_before(uses->items[i].point, line)) return &uses->items[i];
-  return NULL;
+  uintptr_t start = (uintptr_t)range->start;
+  if (row >= race_range_end(range) || row + width <= start) return false;
+  if (!range->pitch || row < start) return true; /* before `start` it can only reach the first row */
+  return (row - start) % range->pitch < range->width || (row - start) % range->pitch + width > range->pitch;
+}
+
+/* Whether both have a byte in common. */
+static bool race_ranges_meet(const struct race_access *one, const struct race_access *other)
+{
+  if (!one->pitch) {
+    const struct race_access *rows = other;
+    other = one;
+    one = rows;
+  }
+  uintptr_t row = (uintptr_t)one->start, start = (uintptr_t)other->start;
+  if (!one->pitch) return race_row_meets(row, one->bytes, other);
+  if (row < start) row += (start - row) / one->pitch * one->pitch;
+  for (; row < race_range_end(one) && row < race_range_end(other); row += one->pitch)
+    if (race_row_meets(row, one->width, other)) return true;
+  return false;
+}
+
+static bool race_range_holds(const struct race_access *range, const struct race_access *other)
+{
+  bool is_same = range->start == other->start && range->bytes == other->bytes && range->pitch == other->pitch &&
+                 range->width == other->width;
+  return is_same || (!range->pitch && range->start <= other->start && race_range_end(range) >= race_range_end(other));
+}
+
+/* Forgets work that later calls need not be checked against: what the host has waited for; and what the new work comes
+ * after and stands for, since it uses the same bytes and whatever must come after the old work must come after it. */
+static void race_works_forget(struct race_works *works, const struct race_work *added, const struct race_line *line)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < works->count; i++) {
+    const struct race_work *work = &works->items[i];
+    bool stands_for = work->range.is_hint || (!added->range.is_hint && (added->writes || !work->writes));
+    bool is_replaced =
+        stands_for && race_order_is_before(work->use.point, line) && race_range_holds(&added->range, &work->range);
+    if (!is_replaced && !race_order_is_over(work->use.point)) works->items[kept++] = *work;
+  }
+  works->count = kept;
+}
+
+static void race_works_remove(struct race_works *works, uint32_t at)
+{
+  works->count--;
+  memmove(&works->items[at], &works->items[at + 1], (works->count - at) * sizeof *works->items);
+}
+
+/* Work that is followed by more work of its stream: only a use of the same bytes would be checked against it. */
+static void race_works_forget_oldest(struct race_works *works)
+{
+  for (uint32_t i = 0; i + 1 < works->count; i++)
+    for (uint32_t k = i + 1; k < works->count; k++)
+      if (works->items[k].use.point.stream == works->items[i].use.point.stream) {
+        race_works_remove(works, i);
+        return;
+      }
+}
+
+static void race_works_add(struct race_works *works, const struct race_work *added, const struct race_line *line)
+{
+  enum { MOST = 64 };
+  race_works_forget(works, added, line);
+  if (works->count >= MOST) race_works_forget_oldest(works);
+  if (works->count == works->capacity) {
+    uint32_t capacity = works->capacity ? 2 * works->capacity : 1;
+    struct race_work *items = realloc(works->items, capacity * sizeof *items);
+    if (!items) return;
+    works->items = items;
+    works->capacity = capacity;
+  }
+  works->items[works->count++] = *added;
+}
+
+/* Whether the order of the two matters: they use the same bytes, and one of them writes. */
+static bool race_works_clash(const struct race_work *one, const struct race_work *other)
+{
+  bool is_hint = one->range.is_hint || other->range.is_hint;
+  return !is_hint && (one->writes || other->writes) && race_ranges_meet(&one->range, &other->range);
+}
+
+/* The first work that the next call of the line is not ordered after, and that clashes with `added` unless that is NULL.
+ * The count if there is none. */
+static uint32_t race_works_find_unordered(const struct race_works *works, const struct race_line *line,
+                                          const struct race_work *added)
+{
+  uint32_t i = 0;
+  while (i < works->count && (race_order_is_before(works->items[i].use.point, line) ||
+                              (added && !race_works_clash(&works->items[i], added))))
+    i++;
+  return i;
 }
 
 /* Names of resources, which blocks outlive. There are few. */
@@ -77,7 +161,6 @@ static const char *race_memory_name(const char *name)
 static void race_memory_discard(struct race_block *block)
 {
   free(block->work.items);
-  free(block->before.items);
   race_unwritten_clear(&block->unwritten);
   free(block);
 }
@@ -103,16 +186,12 @@ struct placement {
 };
 
 /* The remains of a free in the place of the new block. The block's own stream must be ordered after it; other
- * streams are checked when they use the block. */
+ * streams must be ordered after the allocation. */
 static void race_memory_inherit(void *closure, const struct race_remains *remains)
 {
   const struct placement *placement = closure;
   struct race_block *block = placement->block;
-  if (remains->is_returned || race_order_is_over(remains->freed.point)) return;
-  if (race_order_is_before(remains->freed.point, placement->line)) {
-    race_uses_put(&block->before, &remains->freed);
-    return;
-  }
+  if (remains->is_returned || race_order_is_before(remains->freed.point, placement->line)) return;
   uintptr_t start = remains->by_address.major, end = start + remains->by_address.minor;
   if (start < block->by_address.major) start = block->by_address.major;
   if (end > block->by_address.major + block->by_address.minor) end = block->by_address.major + block->by_address.minor;
@@ -163,8 +242,9 @@ struct race_block *race_memory_free(const void *ptr, const struct race_line *lin
   struct race_block *block = race_memory_at(ptr);
   if (!block) return NULL;
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
-  const struct race_use *unordered = race_uses_find_unordered(&block->work, line);
-  if (!unordered) unordered = race_uses_find_unordered(&block->before, line);
+  uint32_t first = race_works_find_unordered(&block->work, line, NULL);
+  const struct race_use *unordered = first < block->work.count ? &block->work.items[first].use : NULL;
+  if (!unordered && remembers && !race_order_is_before(block->allocated.point, line)) unordered = &block->allocated;
   block->unordered = unordered ? unordered->site : (struct race_site){NULL, NULL, 0, 0};
   key_tree_remove(&blocks, &block->by_address);
   if (!remembers || !race_remains_is_given(start)) return block;
@@ -235,7 +315,25 @@ static void race_memory_work_outside(uintptr_t start, size_t bytes, struct race_
     race_memory_report_remains(RACE_USE_AFTER_FREE, remains, start, bytes, race_memory_site(use));
 }
 
-static struct touched race_memory_touch(const struct race_line *line, struct race_use *use, struct race_access access)
+/* The work must be ordered after the allocation, and after other work on the same bytes. What was reported counts as
+ * ordered: the next call of the program would say the same again. */
+static void race_memory_check_order(const struct race_line *line, struct race_block *block,
+                                    const struct race_work *work)
+{
+  uintptr_t start = (uintptr_t)work->range.start;
+  if (!race_order_is_before(block->allocated.point, line)) {
+    race_memory_report(RACE_EARLY_USE, block, start, work->range.bytes, &work->use.site, &block->allocated.site);
+    block->allocated.point.tick = 0;
+  }
+  uint32_t first = race_works_find_unordered(&block->work, line, work);
+  if (first == block->work.count) return;
+  race_memory_report(RACE_UNORDERED, block, start, work->range.bytes, &work->use.site,
+                     &block->work.items[first].use.site);
+  race_works_remove(&block->work, first);
+}
+
+static struct touched race_memory_touch(const struct race_line *line, struct race_use *use, struct race_access access,
+                                        bool writes)
 {
   uintptr_t start = (uintptr_t)access.start;
   struct race_block *block = access.bytes ? (struct race_block *)key_tree_holding(blocks, start) : NULL;
@@ -244,9 +342,9 @@ static struct touched race_memory_touch(const struct race_line *line, struct rac
   size_t offset = start - block->by_address.major, room = block->by_address.minor - offset;
   const struct race_site *site = race_memory_site(use);
   if (access.bytes > room) race_memory_report(RACE_PAST_END, block, start, access.bytes, site, &block->allocated.site);
-  const struct race_use *before = race_uses_find_unordered(&block->before, line);
-  if (before) race_memory_report(RACE_EARLY_USE, block, start, access.bytes, site, &before->site);
-  race_uses_put(&block->work, use);
+  const struct race_work work = {*use, access, writes};
+  race_memory_check_order(line, block, &work);
+  race_works_add(&block->work, &work, line);
   return (struct touched){block, offset, offset + (access.bytes < room ? access.bytes : room)};
 }
 
@@ -267,7 +365,8 @@ void race_memory_work(const struct race_line *line, struct race_use *use, struct
                       struct race_access from)
 {
   struct race_part part;
-  const struct touched source = race_memory_touch(line, use, from), target = race_memory_touch(line, use, to);
+  const struct touched source = race_memory_touch(line, use, from, false);
+  const struct touched target = race_memory_touch(line, use, to, true);
   bool is_read_out = to.bytes && !target.block && !race_remains_is_given((uintptr_t)to.start);
   if (is_read_out && source.block && race_unwritten_find(&source.block->unwritten, source.start, source.end, &part))
     race_memory_report(RACE_NEVER_WRITTEN, source.block, source.block->by_address.major + part.start,

@@ -18,7 +18,8 @@
 
 enum race_kind {
   RACE_REUSE,          /* given to a stream that is not ordered after the free before */
-  RACE_EARLY_USE,      /* used by a stream that is not ordered after the free before */
+  RACE_EARLY_USE,      /* used by a stream that is not ordered after the allocation */
+  RACE_UNORDERED,      /* used by two streams without order, one of which writes */
   RACE_FREE_IN_USE,    /* freed on a stream that is not ordered after work on the memory */
   RACE_USE_AFTER_FREE, /* work on freed memory */
   RACE_DOUBLE_FREE,

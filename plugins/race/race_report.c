@@ -20,9 +20,10 @@ static const struct {
   const char *word, *text;
 } kinds[RACE_KINDS] = {
     [RACE_REUSE] = {"reuse", "memory is given to a stream that is not ordered after the free before"},
-    [RACE_EARLY_USE] = {"early_use", "work on a stream that is not ordered after the free before of this memory"},
+    [RACE_EARLY_USE] = {"early_use", "work on a stream that is not ordered after the allocation of this memory"},
+    [RACE_UNORDERED] = {"unordered_use", "work that is not ordered after another stream's work on the same bytes"},
     [RACE_FREE_IN_USE] = {"free_in_use",
-                          "memory is freed on a stream that is not ordered after the work on it, or the free before"},
+                          "memory is freed on a stream that is not ordered after the work on it, or its allocation"},
     [RACE_USE_AFTER_FREE] = {"use_after_free", "work on memory that was freed"},
     [RACE_DOUBLE_FREE] = {"double_free", "memory is freed a second time"},
     [RACE_OVERLAP] = {"overlap", "memory is given out that is in use"},

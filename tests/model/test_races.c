@@ -160,6 +160,7 @@ static void tells_of_a_free_that_other_work_is_not_before(void **state)
   start(pool);
   hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
   unsigned char *ptr = fixture_allocate(BYTES, stream);
+  order(stream, other);
   fill(ptr, BYTES, other);
   fixture_free(ptr, BYTES, stream);
   assert_report("free_in_use", "5000 bytes of resource \"pool\"", "now: free on", "before: hipMemsetAsync on stream");
@@ -179,8 +180,8 @@ static void tells_of_work_past_the_end_within_a_pools_chunk(void **state)
   fixture_free(second, BYTES, NULL);
 }
 
-/* The block is for `stream`, which comes after the free; `other` does not. */
-static void tells_of_work_that_does_not_wait_for_the_free_before(void **state)
+/* The block is for `stream`, which comes after the free before; `other` does not. */
+static void tells_of_work_that_does_not_wait_for_the_allocation(void **state)
 {
   (void)state;
   start(pool);
@@ -190,9 +191,219 @@ static void tells_of_work_that_does_not_wait_for_the_free_before(void **state)
   fixture_free(ptr, BYTES, stream);
   assert_ptr_equal(fixture_allocate(BYTES, stream), ptr);
   fill(ptr, BYTES, other);
-  assert_report("early_use", "now: hipMemsetAsync on stream", "before: free on stream");
+  assert_report("early_use", "now: hipMemsetAsync on stream", "before: allocation on stream");
   order(other, stream);
   fixture_free(ptr, BYTES, stream);
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
+}
+
+/* ---- Two streams that use one block ---- */
+
+/* The streams; a block of BYTES bytes that both are ordered after; and pinned memory. */
+struct two {
+  hipmm_stream_t a, b;
+  unsigned char *ptr, *pinned;
+};
+
+static void read_on(const struct two *two, const void *ptr, size_t bytes, hipmm_stream_t stream)
+{
+  assert_int_equal(fixture_hip()->MemcpyAsync(two->pinned, ptr, bytes, TO_HOST, stream), 0);
+}
+
+/* Five rows, 1000 bytes apart. */
+static void fill_columns(void *ptr, size_t width, hipmm_stream_t stream)
+{
+  void *address = hip_symbol("hipMemset2DAsync");
+  int (*function)(void *, size_t, int, size_t, size_t, hipmm_stream_t);
+  memcpy(&function, &address, sizeof function);
+  assert_int_equal(function(ptr, 1000, 3, width, 5, stream), 0);
+}
+
+static void both_write(const struct two *two)
+{
+  fill(two->ptr, BYTES, two->a);
+  fill(two->ptr, BYTES, two->b);
+}
+
+static void reads_what_the_other_writes(const struct two *two)
+{
+  fill(two->ptr + 100, 100, two->a);
+  read_on(two, two->ptr + 199, 1, two->b);
+}
+
+static void writes_what_the_other_reads(const struct two *two)
+{
+  read_on(two, two->ptr, BYTES, two->a);
+  fill(two->ptr + BYTES - 1, 1, two->b);
+}
+
+static void is_ordered_before_the_second_write(const struct two *two)
+{
+  fill(two->ptr, BYTES, two->a);
+  order(two->a, two->b);
+  fill(two->ptr, 10, two->a);
+  read_on(two, two->ptr, BYTES, two->b);
+}
+
+static void is_ordered_the_other_way_round(const struct two *two)
+{
+  fill(two->ptr, BYTES, two->a);
+  order(two->b, two->a);
+  fill(two->ptr, BYTES, two->b);
+}
+
+static void a_read_hides_no_write(const struct two *two)
+{
+  fill(two->ptr, BYTES, two->a);
+  order(two->a, two->b);
+  read_on(two, two->ptr, BYTES, two->b);
+  fill(two->ptr, BYTES, two->a);
+}
+
+static void columns_share_a_byte(const struct two *two)
+{
+  fill_columns(two->ptr, 501, two->a);
+  fill_columns(two->ptr + 500, 500, two->b);
+}
+
+static void a_row_lies_in_the_others_columns(const struct two *two)
+{
+  fill_columns(two->ptr, 400, two->a);
+  fill(two->ptr + 2390, 100, two->b);
+}
+
+static void halves_are_apart(const struct two *two)
+{
+  fill(two->ptr, BYTES / 2, two->a);
+  fill(two->ptr + BYTES / 2, BYTES / 2, two->b);
+}
+
+static void columns_are_apart(const struct two *two)
+{
+  fill_columns(two->ptr, 500, two->a);
+  fill_columns(two->ptr + 500, 500, two->b);
+  fill_columns(two->ptr + 3, 7, two->a);
+}
+
+static void a_row_lies_between_the_others_columns(const struct two *two)
+{
+  fill_columns(two->ptr, 400, two->a);
+  fill(two->ptr + 2400, 600, two->b);
+}
+
+static void both_read(const struct two *two)
+{
+  fill(two->ptr, BYTES, two->a);
+  order(two->a, two->b);
+  read_on(two, two->ptr, BYTES, two->a);
+  read_on(two, two->ptr, BYTES, two->b);
+}
+
+static void they_take_turns(const struct two *two)
+{
+  for (int i = 0; i < 10; i++) {
+    fill(two->ptr, BYTES, two->a);
+    order(two->a, two->b);
+    fill(two->ptr + 100, 100, two->b);
+    order(two->b, two->a);
+  }
+}
+
+static void the_host_waits(const struct two *two)
+{
+  fill(two->ptr, BYTES, two->a);
+  assert_int_equal(fixture_hip()->StreamSynchronize(two->a), 0);
+  fill(two->ptr, BYTES, two->b);
+  wait_for_all();
+  read_on(two, two->ptr, BYTES, two->a);
+}
+
+/* By way of a third stream. */
+static void order_is_passed_on(const struct two *two)
+{
+  hipmm_stream_t third = fixture_stream();
+  fill(two->ptr, BYTES, two->a);
+  order(two->a, third);
+  order(third, two->b);
+  fill(two->ptr, BYTES, two->b);
+  fixture_drop_stream(third);
+}
+
+static void a_prefetch_changes_nothing(const struct two *two)
+{
+  int device = 0;
+  assert_int_equal(fixture_hip()->GetDevice(&device), 0);
+  assert_int_equal(fixture_hip()->MemPrefetchAsync(two->ptr, BYTES, device, two->a), 0);
+  fill(two->ptr, BYTES, two->b);
+}
+
+/* Each judged by what it does between the order after the allocation and a wait for the device. */
+static void judges_programs_of_two_streams(void **state)
+{
+  static const char managed[] = "'stack': ['pool', 'managed']";
+  static const struct {
+    void (*run)(const struct two *two);
+    const char *kind; /* NULL: right */
+    const char *graph;
+  } programs[] = {
+      {both_write, "unordered_use", pool},
+      {reads_what_the_other_writes, "unordered_use", pool},
+      {writes_what_the_other_reads, "unordered_use", pool},
+      {is_ordered_before_the_second_write, "unordered_use", pool},
+      {is_ordered_the_other_way_round, "unordered_use", pool},
+      {a_read_hides_no_write, "unordered_use", pool},
+      {columns_share_a_byte, "unordered_use", pool},
+      {a_row_lies_in_the_others_columns, "unordered_use", pool},
+      {halves_are_apart, NULL, pool},
+      {columns_are_apart, NULL, pool},
+      {a_row_lies_between_the_others_columns, NULL, pool},
+      {both_read, NULL, pool},
+      {they_take_turns, NULL, pool},
+      {the_host_waits, NULL, pool},
+      {order_is_passed_on, NULL, pool},
+      {a_prefetch_changes_nothing, NULL, managed},
+  };
+  for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+    start(programs[i].graph);
+    struct two two = {.a = fixture_stream(), .b = fixture_stream()};
+    two.ptr = fixture_allocate(BYTES, two.a);
+    assert_int_equal(fixture_hip()->HostMalloc((void **)&two.pinned, BYTES, HIPMM_HIP_HOST_MALLOC_PORTABLE), 0);
+    fill(two.ptr, BYTES, two.a);
+    order(two.a, two.b);
+    programs[i].run(&two);
+    wait_for_all();
+    fixture_free(two.ptr, BYTES, two.a);
+    print_message("# program %zu\n", i);
+    if (programs[i].kind)
+      assert_report(programs[i].kind, "block of 5000 bytes", "now: hip", "before: hip");
+    else
+      assert_nothing_found();
+    assert_int_equal(fixture_hip()->HostFree(two.pinned), 0);
+    fixture_drop_stream(two.a);
+    fixture_drop_stream(two.b);
+    assert_int_equal(fixture_teardown(state), 0);
+  }
+}
+
+/* One stream writes a block in 200 parts. What is forgotten of them costs no report of a free that is too early, and makes
+ * none of one that is right. */
+static void knows_more_parts_of_a_block_than_it_keeps(void **state)
+{
+  (void)state;
+  start(pool);
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
+  for (int is_ordered = 1; is_ordered >= 0; is_ordered--) {
+    unsigned char *ptr = fixture_allocate(BYTES, stream);
+    order(stream, other);
+    for (size_t i = 0; i < 200; i++) fill(ptr + i * 20, 20, other);
+    fill(ptr + 4500, 20, stream); /* none of the parts */
+    if (is_ordered) order(other, stream);
+    fixture_free(ptr, BYTES, stream);
+    if (is_ordered) assert_nothing_found();
+  }
+  assert_report("free_in_use", "now: free on", "before: hipMemsetAsync on stream");
+  wait_for_all();
   fixture_drop_stream(stream);
   fixture_drop_stream(other);
 }
@@ -492,7 +703,9 @@ int main(int argc, char **argv)
       TEST(tells_of_bytes_that_were_never_written),
       TEST(tells_of_a_free_that_other_work_is_not_before),
       TEST(tells_of_work_past_the_end_within_a_pools_chunk),
-      TEST(tells_of_work_that_does_not_wait_for_the_free_before),
+      TEST(tells_of_work_that_does_not_wait_for_the_allocation),
+      TEST(judges_programs_of_two_streams),
+      TEST(knows_more_parts_of_a_block_than_it_keeps),
       TEST(tells_of_memory_that_is_reused_without_order),
       TEST(tells_of_memory_that_is_given_out_twice),
       TEST(tells_nothing_of_right_programs),

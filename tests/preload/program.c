@@ -32,6 +32,8 @@ static const struct scenario scenarios[] = {
     {"leak", scenario_leak},
     {"races_after_free", scenario_races_after_free},
     {"races_in_use", scenario_races_in_use},
+    {"races_unordered", scenario_races_unordered},
+    {"races_early", scenario_races_early},
     {"races_exit", scenario_races_exit},
     {"races_fork", scenario_races_fork},
     {"races_past_end", scenario_races_past_end},

@@ -52,6 +52,8 @@ void scenario_early_fork(void);
 void scenario_leak(void);
 void scenario_races_after_free(void);
 void scenario_races_in_use(void);
+void scenario_races_unordered(void);
+void scenario_races_early(void);
 void scenario_races_exit(void);
 void scenario_races_fork(void);
 void scenario_races_past_end(void);

@@ -32,7 +32,35 @@ void scenario_races_in_use(void)
   void *memory;
   make_streams(&stream, &other);
   GOOD(hipMallocAsync(&memory, BYTES, stream));
+  GOOD(hipStreamSynchronize(stream));
   GOOD(hipMemsetAsync(memory, 1, BYTES, other));
+  GOOD(hipFreeAsync(memory, stream));
+  GOOD(hipDeviceSynchronize());
+}
+
+/* Two streams that write the same bytes of memory that is ready for both. */
+void scenario_races_unordered(void)
+{
+  hipStream_t stream, other;
+  void *memory;
+  make_streams(&stream, &other);
+  GOOD(hipMalloc(&memory, BYTES));
+  GOOD(hipMemsetAsync(memory, 1, BYTES / 2, stream));
+  GOOD(hipMemsetAsync((char *)memory + BYTES / 2, 1, BYTES / 2, other)); /* the other half */
+  GOOD(hipMemsetAsync((char *)memory + 100, 1, 100, other));
+  GOOD(hipDeviceSynchronize());
+  GOOD(hipFree(memory));
+}
+
+/* On a stream that is not ordered after the allocation. */
+void scenario_races_early(void)
+{
+  hipStream_t stream, other;
+  void *memory;
+  make_streams(&stream, &other);
+  GOOD(hipMallocAsync(&memory, BYTES, stream));
+  GOOD(hipMemsetAsync(memory, 1, BYTES, other));
+  GOOD(hipDeviceSynchronize());
   GOOD(hipFreeAsync(memory, stream));
   GOOD(hipDeviceSynchronize());
 }

@@ -31,6 +31,8 @@ for graph in pool path; do
   finds use_after_free 'work on memory that was freed: 20000 bytes' races_after_free
   finds free_in_use 'memory is freed on a stream' races_in_use
   finds free_in_use 'memory is freed on a stream' races_fork
+  finds unordered_use "work that is not ordered after another stream's work on the same bytes: 100 bytes" races_unordered
+  finds early_use 'work on a stream that is not ordered after the allocation' races_early
   finds past_end 'work past the end of a block: 10001 bytes at [0-9a-fx]*, offset 10000' races_past_end
   for scenario in races_free_twice races_free_first_twice races_free_async_twice; do
     finds double_free 'memory is freed a second time: 20000 bytes' $scenario
@@ -52,8 +54,19 @@ options='--config pool.json'
 good races_after_free races_in_use races_past_end
 silent
 
-# A second free of memory that the runtime has back, which refuses it.
+# Without a graph the memory comes from a pool, so that work on freed memory shows.
 echo '{ "stack": ["device"] }' >device.json
+HIPMM_CONFIG= timeout 60 "$hipmm" run --check-streams -- "$here/$program" races_after_free >"$work/out" 2>"$work/err"
+[ $? = 66 ] && grep -q 'no hipmm.json was found, so device memory comes from a pool (.*/check_streams.json)$' "$work/err" &&
+  grep -q 'work on memory that was freed: 20000 bytes .* of resource "pool"$' "$work/err" ||
+  fail "without a graph, work on freed memory is not told"
+cp device.json hipmm.json
+HIPMM_CONFIG= timeout 60 "$hipmm" run --check-streams -- "$here/$program" races_free_twice >"$work/out" 2>"$work/err"
+[ $? = 66 ] && grep -q ' of resource "device"$' "$work/err" && ! grep -q check_streams.json "$work/err" ||
+  fail "the pool takes the place of a graph that is there"
+rm hipmm.json
+
+# A second free of memory that the runtime has back, which refuses it.
 for HIPMM_RUNTIME in software "$here/.libs/libamdhip64.so"; do
   timeout 60 "$hipmm" run --config device.json --check-streams -- "$here/$program" races_free_twice >"$work/out" \
     2>"$work/err"

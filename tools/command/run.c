@@ -184,7 +184,8 @@ static int run_run(int argc, char **argv)
        .flag = &merge},
       {"check-streams", NULL,
        "find races between streams (memory that is used, freed or given out by a stream that is not ordered "
-       "after earlier work on it), use after free, double free, and copies past the end of a block; report each "
+       "after earlier work on it or its allocation), use after free, double free, and copies past the end of a block; "
+       "report each "
        "on standard error, and end with exit status 66 if there was one and the program's own status is 0",
        .flag = &settings.checks_streams},
       {"strict", NULL, "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
@@ -208,6 +209,7 @@ static int run_run(int argc, char **argv)
   }
   struct source source;
   source_choose(&source, config);
+  if (settings.checks_streams && !source.file && !run_find_pool(&source)) return CMD_USAGE;
   settings.report = report || settings.is_json ? report_file : NULL;
   return run_program(&source, &settings, argv + first);
 }
@@ -239,7 +241,8 @@ const struct command run_command = {
     "4 hipmm run …`, writes a report for each rank; `hipmm run --merge 'report.*.json'` makes one table of them.\n"
     "\n"
     "Races: --check-streams checks the blocks that hipmm serves, by the calls that copy, fill, free, record events "
-    "and wait. One run shows a missing wait, even if nothing went wrong in it. On a GPU it does not see how kernels "
+    "and wait. One run shows a missing wait, even if nothing went wrong in it. Where no graph is found, device memory "
+    "comes from a pool. On a GPU it does not see how kernels "
     "use memory. On the software device it sees all work, and with HIPMM_SOFTWARE=host_access=false reads of bytes "
     "that were never written, too.\n"
     "\n"

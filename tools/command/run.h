@@ -33,6 +33,10 @@ struct run_settings {
   bool is_without_driver; /* calls of NVIDIA's driver are not served */
 };
 
+/* For --check-streams, where no graph is found: one with a pool, in which memory that is freed or handed on too early shows.
+ * False, after a message, if the installation lacks it. */
+bool run_find_pool(struct source *source);
+
 /* Sets the environment so that the loader preloads the object. False, after a message, if that fails. */
 bool run_prepare(const struct run_settings *settings, const struct run_answer *answer);
 

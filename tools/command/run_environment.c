@@ -47,6 +47,21 @@ static bool run_environment_find_object(char *file)
   return false;
 }
 
+bool run_find_pool(struct source *source)
+{
+  static const char *const names[] = {"preload/check_streams.json", "../tools/preload/.libs/check_streams.json"};
+  char found[PATH_MAX];
+  if (plugin_find_beside(names, sizeof names / sizeof *names, found) && realpath(found, source->buffer)) {
+    source->file = source->buffer;
+    note("run: --check-streams: no hipmm.json was found, so device memory comes from a pool (%s)", source->file);
+    return run_environment_set("HIPMM_CONFIG", source->file);
+  }
+  say("run: --check-streams: check_streams.json is neither beside this program nor in %s/preload; is the installation "
+      "of hipmm complete? Or write a graph and name it with --config",
+      HIPMM_PLUGIN_DIR);
+  return false;
+}
+
 /* For the loader a blank or a colon ends a name. */
 static bool run_environment_can_name(const char *file)
 {

@@ -80,14 +80,17 @@ void checks_copy(enum hook hook, void *to, const void *from, size_t bytes, hipmm
 {
   struct race_stream named;
   if (!bytes || !checks_find_stream(hook, stream, &named)) return;
-  races_work(&named, hook_name(hook), (struct race_access){to, to ? bytes : 0},
-             (struct race_access){(void *)(uintptr_t)from, from ? bytes : 0});
+  races_work(&named, hook_name(hook), (struct race_access){.start = to, .bytes = to ? bytes : 0},
+             (struct race_access){.start = (void *)(uintptr_t)from, .bytes = from ? bytes : 0});
 }
 
 /* From the start of the first row to the end of the last. */
 static struct race_access checks_rows(const void *start, size_t pitch, size_t width, size_t height)
 {
-  return (struct race_access){(void *)(uintptr_t)start, (height - 1) * pitch + width};
+  return (struct race_access){.start = (void *)(uintptr_t)start,
+                              .bytes = (height - 1) * pitch + width,
+                              .width = width,
+                              .pitch = height > 1 ? pitch : 0};
 }
 
 void checks_copy_rows(enum hook hook, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,

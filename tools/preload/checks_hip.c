@@ -115,8 +115,8 @@ static void checks_hip_work(const char *call, void *to, const void *from, size_t
 {
   const struct race_stream named = checks_hip_stream(stream);
   if (!bytes || checks_hip_is_captured(stream)) return;
-  races_work(&named, call, (struct race_access){to, bytes},
-             (struct race_access){(void *)(uintptr_t)from, from ? bytes : 0});
+  races_work(&named, call, (struct race_access){.start = to, .bytes = bytes},
+             (struct race_access){.start = (void *)(uintptr_t)from, .bytes = from ? bytes : 0});
 }
 
 static int checks_hip_Memcpy(void *to, const void *from, size_t bytes, int kind)

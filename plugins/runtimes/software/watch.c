@@ -22,9 +22,14 @@ void software_watch_configure(const struct software_config *config)
 
 /* ---- Work ------------------------------------------------------------------------------------------------------ */
 
-static struct race_access watch_access(const struct software_span *span)
+static struct race_access watch_access(const struct software_operation *operation, const struct software_span *span,
+                                       size_t pitch)
 {
-  return (struct race_access){span->start, span->bytes};
+  return (struct race_access){.start = span->start,
+                              .bytes = span->bytes,
+                              .width = operation->width,
+                              .pitch = operation->rows > 1 ? pitch : 0,
+                              .is_hint = operation->kind == SOFTWARE_PREFETCH};
 }
 
 /* Between the rows of a copy are bytes that it does not touch: so what it reads and what it writes is told apart,
@@ -32,7 +37,8 @@ static struct race_access watch_access(const struct software_span *span)
 static void watch_memory(const struct race_stream *stream, const struct software_operation *operation)
 {
   const char *call = software_call_name(operation->call);
-  const struct race_access none = {NULL, 0}, to = watch_access(&operation->to), from = watch_access(&operation->from);
+  const struct race_access none = {.start = NULL}, to = watch_access(operation, &operation->to, operation->to_pitch),
+                           from = watch_access(operation, &operation->from, operation->from_pitch);
   if (operation->rows > 1 && from.bytes) {
     races_work(stream, call, none, from);
     races_work(stream, call, to, none);

@@ -128,7 +128,8 @@ static void release(char *ptr, int number)
 static void work(char *ptr, size_t bytes, int number)
 {
   const struct race_stream on = stream(number);
-  races_work(&on, "work", (struct race_access){ptr, bytes}, (struct race_access){NULL, 0});
+  races_work(&on, "work", (struct race_access){.start = ptr, .bytes = bytes},
+             (struct race_access){.start = NULL, .bytes = 0});
 }
 
 static void order(int before, int after)
@@ -157,7 +158,7 @@ static int knows_the_last_work_of_each_stream(int last)
   order(0, 1);
   order(0, 2);
   work(memory, 100, 1);
-  for (int i = 0; i < 5; i++) work(memory, 100, 2); /* more work than that of the other stream */
+  for (int i = 0; i < 5; i++) work(memory + 100, 100, 2); /* more work than that of the other stream */
   order(last, 0);
   release(memory, 0); /* not after the other one */
   CHECK(is_told("free_in_use"));
@@ -165,7 +166,7 @@ static int knows_the_last_work_of_each_stream(int last)
   order(0, 1);
   order(0, 2);
   work(memory, 100, 1);
-  work(memory, 100, 2);
+  work(memory + 100, 100, 2);
   order(1, 0);
   order(2, 0);
   release(memory, 0);
@@ -308,7 +309,8 @@ static int tells_a_hundred(int unused)
   allocate(memory, 5000, 0);
   for (int i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "work%d", i);
-    races_work(&on, names[i], (struct race_access){memory, 5001}, (struct race_access){NULL, 0});
+    races_work(&on, names[i], (struct race_access){.start = memory, .bytes = 5001},
+               (struct race_access){.start = NULL, .bytes = 0});
   }
   CHECK(races_count() == N);
   for (int i = 0; i < TOLD; i++) CHECK(strstr(races_report((size_t)i, NULL), names[i]));
@@ -574,8 +576,10 @@ static bool run_programs(int step)
     allocate_from(i % 2 ? plain : inner, ptr, 400, i);
     allocate(copy, 400, i);
     work(ptr + 100, 100, i);
-    races_work(&on, "copy", (struct race_access){copy, 400}, (struct race_access){ptr, 400});
-    races_work(&on, "read", (struct race_access){host, 150}, (struct race_access){ptr, 150});
+    races_work(&on, "copy", (struct race_access){.start = copy, .bytes = 400},
+               (struct race_access){.start = ptr, .bytes = 400});
+    races_work(&on, "read", (struct race_access){.start = host, .bytes = 150},
+               (struct race_access){.start = ptr, .bytes = 150});
     order(i, i + 1);
     work(ptr, 100, i + 1);
     work(ptr, 401, i + 2);

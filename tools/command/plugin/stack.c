@@ -38,6 +38,7 @@ static void stack_count_free(const struct hipmm_services *services, void *ptr, s
   if (!ptr) return;
   if (!ranges_remove(&stack_host_memory, (uintptr_t)ptr, bytes))
     kit_fail("services->host_free() got %p with %zu bytes, which services->host_allocate() did not give", ptr, bytes);
+  memset(ptr, 0xA5, bytes); /* so that a later use of it shows */
   stack_host_free(services, ptr, bytes);
 }
 
@@ -201,21 +202,34 @@ void kit_open(const char *scheduler)
 /* The region of the program is not the plugin's. */
 void kit_close(size_t left)
 {
-  uint64_t calls = 0;
   hip_table()->DeviceSynchronize();
+  kit_close_busy(left);
+}
+
+void kit_close_busy(size_t left)
+{
+  static const char give_back[] =
+      "free in destroy every block of the upstream and every handle of HIP, and all memory of "
+      "services->host_allocate with its size; undo what was done for a request that fails";
+  uint64_t calls = 0;
   hipmm_resource_release(kit_resource);
   kit_resource = NULL;
   kit_expect_ok(hipmm_finalize(), "hipmm_finalize");
   program_end();
-  if (kit_probe_breach) kit_fail("it asked its upstream for %s", kit_probe_breach);
+  if (kit_probe_breach)
+    kit_fail_with_mend("pass the alignment on as it is; it is a power of two, and at least HIPMM_ALIGNMENT",
+                       "it asked its upstream for %s", kit_probe_breach);
   if (kit_probe_live() > left)
-    kit_fail("after destroy, %zu of the upstream's blocks were not given back", kit_probe_live() - left);
+    kit_fail_with_mend(give_back, "after destroy, %zu of the upstream's blocks were not given back",
+                       kit_probe_live() - left);
   if ((calls = software_live()))
-    kit_fail("after destroy, the device has %llu blocks or handles that were not given back",
-             (unsigned long long)calls);
+    kit_fail_with_mend(give_back, "after destroy, the device has %llu blocks or handles that were not given back",
+                       (unsigned long long)calls);
   if ((calls = software_faults()))
-    kit_fail("%llu times work ran on memory that was given back already", (unsigned long long)calls);
+    kit_fail_with_mend("give memory back, in trim and destroy too, only after the work on it is over",
+                       "%llu times work ran on memory that was given back already", (unsigned long long)calls);
   if (stack_host_memory.count)
-    kit_fail("after destroy, %zu blocks of services->host_allocate() (%llu bytes) were not given back",
-             stack_host_memory.count, (unsigned long long)stack_host_memory.bytes);
+    kit_fail_with_mend(give_back,
+                       "after destroy, %zu blocks of services->host_allocate() (%llu bytes) were not given back",
+                       stack_host_memory.count, (unsigned long long)stack_host_memory.bytes);
 }
