@@ -43,6 +43,12 @@ def named(name):
     return re.sub(r"0x[0-9a-f]{6,}", "0x", "_".join(name.split()))
 
 
+def _shortened(why):
+    """The beginning and the end. Cases of PyTorch's end with how to repeat them."""
+    why = why.partition(" To execute this test, run")[0]
+    return why if len(why) <= 300 else why[:150] + " … " + why[-150:]
+
+
 class Writer:
     """Writes each case as it begins and as it ends. A case that takes longer than `seconds` ends the process, as a crash does."""
 
@@ -50,7 +56,7 @@ class Writer:
         self._seconds, self._open = seconds, open(file, "a", buffering=1)
 
     def say(self, outcome, name, why=""):
-        self._open.write(f"{outcome} {named(name)} {' '.join(str(why).split())[-300:]}".rstrip() + "\n")
+        self._open.write(f"{outcome} {named(name)} {_shortened(' '.join(str(why).split()))}".rstrip() + "\n")
 
     def begin(self, name):
         self.say("begun", name)

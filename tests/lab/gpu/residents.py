@@ -617,7 +617,8 @@ def run_one(name):
         except Skip as why:
             print(why)
             return 77
-        except BaseException:
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}")
             traceback.print_exc()
             return 1
         finally:
