@@ -12,7 +12,7 @@
 # cupy          CUPY, a checkout of CuPy: memory, streams, graphs, devices, pinned memory
 # jax           JAX, a checkout of JAX: memory and arrays, with XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async
 # jax-default   the same cases with JAX's default allocator
-# numba         NUMBA, a copy of numba-cuda's folder numba/cuda/tests, with the package filecheck in it: cudadrv
+# numba         NUMBA, a folder with numba-cuda's testing/conftest.py, its tests/cudadrv, and the package filecheck
 # cuda trees mp TORCH, PyTorch's folder test: test_cuda.py, inductor/test_cudagraph_trees.py, test_multiprocessing.py
 # residents     programs of this folder (residents.py), which need no checkout
 #
