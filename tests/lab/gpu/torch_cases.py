@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Runs the cases of a test file of PyTorch's, and writes what became of each, one a line, so that two runs can be compared.
 
-    torch_cases.py FILE RESULTS [--seconds 120] [--until SECONDS] [PATTERN…]
+    torch_cases.py FILE RESULTS [--seconds 120] [--until SECONDS] [--cuda] [PATTERN…]
     torch_cases.py --compare NATIVE UNDER      the cases that pass in NATIVE alone; status 1 if there are any
 
-A case that takes longer than --seconds ends the process, as a crash does: a later call goes on with the next case.
+--cuda: only cases whose source names CUDA. A case that takes longer than --seconds ends the process, as a crash does: a later
+call goes on with the next case. A later call repeats the case that --until has cut.
 """
 
 import faulthandler
 import fnmatch
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -26,6 +28,8 @@ def read(file):
                 name, _, why = name.partition(" ")
                 if outcome == "begun":
                     results.setdefault(name, ("crashed", ""))
+                elif outcome == "cut":
+                    results.pop(name, None)
                 else:
                     results[name] = (outcome, why)
     return results
@@ -72,6 +76,25 @@ class Result(unittest.TestResult):
         self._say("passed", test)
 
 
+# Names that test files of earlier releases import, and what this PyTorch calls them.
+RENAMED = {"torch.testing._internal.inductor_utils": {"HAS_CUDA": "HAS_CUDA_AND_TRITON"}}
+
+
+def provide_old_names(path):
+    with open(path) as file:
+        text = file.read()
+    for module, names in RENAMED.items():
+        if module in text:
+            found = importlib.import_module(module)
+            for old, new in names.items():
+                if not hasattr(found, old) and hasattr(found, new):
+                    setattr(found, old, getattr(found, new))
+
+
+def names_cuda(test):
+    return "cuda" in inspect.getsource(getattr(type(test), test._testMethodName)).lower()
+
+
 def cases(suite):
     for each in suite:
         if isinstance(each, unittest.TestSuite):
@@ -80,20 +103,33 @@ def cases(suite):
             yield each
 
 
-def run(path, results, patterns):
+def run(path, results, only_cuda, patterns):
     name = os.path.splitext(os.path.basename(path))[0]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     sys.argv = [path]
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    provide_old_names(path)
     spec.loader.exec_module(module)
     done = read(results)
     result = Result(results)
-    for test in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
-        if patterns and not any(fnmatch.fnmatch(test.id(), f"*{pattern}*") for pattern in patterns):
-            continue
+    found = [test for test in cases(unittest.defaultTestLoader.loadTestsFromModule(module))
+             if (not patterns or any(fnmatch.fnmatch(test.id(), f"*{pattern}*") for pattern in patterns))
+             and (not only_cuda or names_cuda(test))]
+    if not found:
+        sys.exit(f"{path} has no such case here: is there a GPU, and Triton?")
+    for test in found:
         if test.id() not in done:
             unittest.TestSuite([test]).run(result)
+
+
+def cut(results, size):
+    """If a case is under way after the first `size` bytes of results, it is not done."""
+    with open(results, "a+") as file:
+        file.seek(size)
+        outcome, _, name = (file.read().splitlines() or [""])[-1].partition(" ")
+        if outcome == "begun":
+            file.write(f"cut {name}\n")
 
 
 def compare(native, under):
@@ -125,17 +161,21 @@ def main():
             at = words.index(option)
             options[option] = int(words[at + 1])
             del words[at : at + 2]
+    only_cuda = "--cuda" in words
+    words = [word for word in words if word != "--cuda"]
     SECONDS = options["--seconds"]
     if os.environ.get("TORCH_CASES_CHILD"):
-        run(words[0], words[1], words[2:])
+        run(words[0], words[1], only_cuda, words[2:])
         return 0
     end = time.monotonic() + options["--until"]
     for _ in range(40):
         before = len(read(words[1]))
+        size = os.path.getsize(words[1]) if before else 0
         try:
             status = subprocess.run([sys.executable, "-B", *sys.argv], env={**os.environ, "TORCH_CASES_CHILD": "1"},
                                     timeout=max(1, end - time.monotonic())).returncode
         except subprocess.TimeoutExpired:
+            cut(words[1], size)
             print("out of time; call again to go on")
             return 2
         if status == 0:
