@@ -2,7 +2,7 @@
 """What became of the cases of another project's tests: a file of results, one case a line, so that two runs can be compared.
 
 A line is OUTCOME NAME WHY, the outcome "begun", "passed", "failed" or "skipped". A case that began and has no other line ended
-the process. The line "end" says that no case was left. A call that finds a file of results goes on with the cases that it lacks.
+the process. "cut NAME": the time was over, so the case is to run again. The line "end" says that no case was left. A call that finds a file of results goes on with the cases that it lacks.
 """
 
 import faulthandler
@@ -27,6 +27,8 @@ def read(file):
                     continue
                 if outcome == "begun":
                     results.setdefault(name, ("crashed", ""))
+                elif outcome == "cut":
+                    results.pop(name, None)
                 else:
                     results[name] = (outcome, why)
     return results
@@ -96,6 +98,15 @@ def compare(native, under):
     return bool(lost) or not alone
 
 
+def cut(results, size):
+    """The cases under way after the first `size` bytes of results are not done."""
+    with open(results, "a+") as file:
+        file.seek(size)
+        lines = [line.split(" ")[:2] for line in file.read().splitlines()]
+        over = {name for outcome, *names in lines if outcome != "begun" for name in names}
+        file.writelines(f"cut {name}\n" for outcome, *names in lines if outcome == "begun" for name in names if name not in over)
+
+
 def main(run, usage):
     """The command of a runner. `run(words, seconds)` runs the cases that words[1], the file of results, lacks, in a process that
     may end at any of them."""
@@ -115,10 +126,12 @@ def main(run, usage):
     end = time.monotonic() + options["--until"]
     for _ in range(40):
         before = len(read(words[1]))
+        size = os.path.getsize(words[1]) if before else 0
         try:
             status = subprocess.run([sys.executable, "-B", *sys.argv], env={**os.environ, CHILD: "1"},
                                     timeout=max(1, end - time.monotonic())).returncode
         except subprocess.TimeoutExpired:
+            cut(words[1], size)
             print("out of time; call again to go on")
             return 2
         if status == 0:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Runs the cases of a test file of PyTorch's, and writes what became of each, one a line, so that two runs can be compared.
 
-    torch_cases.py FILE RESULTS [--seconds 120] [--until SECONDS] [PATTERN…]
+    torch_cases.py FILE RESULTS [--seconds 120] [--until SECONDS] [--cuda] [PATTERN…]
     torch_cases.py --compare NATIVE UNDER      the cases that pass in NATIVE alone; status 1 if there are any
 
-A case that takes longer than --seconds ends the process, as a crash does: the next process goes on with the next case.
+--cuda: only cases whose source names CUDA. A case that takes longer than --seconds ends the process, as a crash does: the next
+process goes on with the next case. A later call repeats the case that --until has cut.
 """
 
 import fnmatch
 import importlib.util
+import inspect
 import os
 import sys
 import unittest
@@ -56,6 +58,25 @@ class Result(unittest.TestResult):
         self._say("passed", test)
 
 
+# Names that test files of earlier releases import, and what this PyTorch calls them.
+RENAMED = {"torch.testing._internal.inductor_utils": {"HAS_CUDA": "HAS_CUDA_AND_TRITON"}}
+
+
+def provide_old_names(path):
+    with open(path) as file:
+        text = file.read()
+    for module, names in RENAMED.items():
+        if module in text:
+            found = importlib.import_module(module)
+            for old, new in names.items():
+                if not hasattr(found, old) and hasattr(found, new):
+                    setattr(found, old, getattr(found, new))
+
+
+def names_cuda(test):
+    return "cuda" in inspect.getsource(getattr(type(test), test._testMethodName)).lower()
+
+
 def cases(suite):
     for each in suite:
         if isinstance(each, unittest.TestSuite):
@@ -65,18 +86,23 @@ def cases(suite):
 
 
 def run(words, seconds):
-    path, results, *patterns = words
+    only_cuda = "--cuda" in words
+    path, results, *patterns = [word for word in words if word != "--cuda"]
     name = os.path.splitext(os.path.basename(path))[0]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     sys.argv = [path]
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    provide_old_names(path)
     spec.loader.exec_module(module)
     done = outcomes.read(results)
     result = Result(results, seconds)
-    for test in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
-        if patterns and not any(fnmatch.fnmatch(test.id(), f"*{pattern}*") for pattern in patterns):
-            continue
+    found = [test for test in cases(unittest.defaultTestLoader.loadTestsFromModule(module))
+             if (not patterns or any(fnmatch.fnmatch(test.id(), f"*{pattern}*") for pattern in patterns))
+             and (not only_cuda or names_cuda(test))]
+    if not found:
+        sys.exit(f"{path} has no such case here: is there a GPU, and Triton?")
+    for test in found:
         if outcomes.named(test.id()) not in done:
             unittest.TestSuite([test]).run(result)
     return 0
