@@ -119,7 +119,8 @@ def main(run, usage):
             at = words.index(option)
             options[option] = int(words[at + 1])
             del words[at : at + 2]
-    if len(words) < 2:
+    words.sort(key=lambda word: word.startswith("--"))  # a runner's own options stay behind the files
+    if len(words) < 2 or words[1].startswith("--"):
         sys.exit(usage)
     if os.environ.get(CHILD):
         return run(words, options["--seconds"])

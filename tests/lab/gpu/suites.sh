@@ -16,8 +16,8 @@
 # cuda trees mp TORCH, PyTorch's folder test: test_cuda.py, inductor/test_cudagraph_trees.py, test_multiprocessing.py
 # residents     programs of this folder (residents.py), which need no checkout
 #
-# From the environment: BUNDLE, the folder, if it is another one; SECONDS_EACH, for each way of a suite (70); CASE_SECONDS, for each case (60); PYTHON; HIPMM, the command
-# (default: the bundle's); HIPMM_CONFIG, the graph.
+# From the environment: BUNDLE, the folder, if it is another one; SECONDS_EACH, for each way of a suite (70); CASE_SECONDS, for
+# each case (60); PYTHON; HIPMM, the command (default: the bundle's); HIPMM_CONFIG, the graph.
 set -eu
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${BUNDLE-$tests/../../..}" && pwd)
@@ -104,8 +104,7 @@ for word in "$@"; do
     case $suite in
     cuda) each torch_cases.py "$place/test_cuda.py" ;;
     trees) each torch_cases.py "$place/inductor/test_cudagraph_trees.py" ;;
-    mp) each torch_cases.py "$place/test_multiprocessing.py" test_cuda_ test_event cuda_sharing test_empty_tensor_sharing_cuda \
-      test_mixed_types test_integer_parameter_serialization_cuda test_is_shared_cuda test_wrong_cuda_fork ;;
+    mp) each torch_cases.py "$place/test_multiprocessing.py" --cuda ;;
     esac ;;
   residents)
     facts torch
