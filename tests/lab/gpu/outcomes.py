@@ -11,7 +11,9 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+SKIPPED = 77  # the exit status of a program that says that it is left out
 CHILD = "HIPMM_CASES_CHILD"
 
 
@@ -96,6 +98,26 @@ def compare(native, under):
     for name in gained:
         print(f"gained {name}")
     return bool(lost) or not alone
+
+
+def run_programs(results, commands, seconds, skipped=SKIPPED, folder=None):
+    """Runs the programs, by their names, that the results lack, several at a time (JOBS)."""
+    writer, done = Writer(results), read(results)
+
+    def run_one(name):
+        writer.begin(name)
+        try:
+            ended = subprocess.run(commands[name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace", timeout=seconds, cwd=folder)
+            outcome = {0: "passed", skipped: "skipped"}.get(ended.returncode, "failed")
+            why = f"status {ended.returncode}: " * (outcome == "failed") + ended.stdout if outcome != "passed" else ""
+        except subprocess.TimeoutExpired:
+            outcome, why = "failed", f"not over after {seconds} seconds"
+        writer.say(outcome, name, why)
+
+    with ThreadPoolExecutor(int(os.environ.get("JOBS", "4"))) as pool:
+        list(pool.map(run_one, (name for name in commands if named(name) not in done)))
+    return 0
 
 
 def cut(results, size):

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 
 import outcomes
 
@@ -244,7 +243,7 @@ def runtime_unknown():
 
 
 @case
-def variable_unknown_value():
+def runtime_that_is_no_file():
     unserved({**graph('{ "stack": [ "device" ] }'), "HIPMM_RUNTIME": "/nonexistent/runtime.so"}, r".*/nonexistent/runtime\.so")
 
 
@@ -616,7 +615,7 @@ def run_one(name):
             CASES[name]()
         except Skip as why:
             print(why)
-            return 77
+            return outcomes.SKIPPED
         except BaseException as error:
             print(f"{type(error).__name__}: {error}")
             traceback.print_exc()
@@ -627,22 +626,8 @@ def run_one(name):
 
 
 def run(words, seconds):
-    writer, done = outcomes.Writer(words[1]), outcomes.read(words[1])
-
-    def run_case(name):
-        writer.begin(name)
-        try:
-            ended = subprocess.run([sys.executable, "-B", __file__, "--case", name], capture_output=True, text=True, timeout=seconds)
-            outcome = {0: "passed", 77: "skipped"}.get(ended.returncode, "failed")
-            why = "" if outcome == "passed" else (ended.stdout + ended.stderr).strip()
-        except subprocess.TimeoutExpired:
-            outcome, why = "failed", f"not over after {seconds} seconds"
-        writer.say(outcome, name, why)
-
-    left = [name for name in CASES if name not in done and (not words[2:] or any(word in name for word in words[2:]))]
-    with ThreadPoolExecutor(int(os.environ.get("JOBS", "4"))) as pool:
-        list(pool.map(run_case, left))
-    return 0
+    names = [name for name in CASES if not words[2:] or any(word in name for word in words[2:])]
+    return outcomes.run_programs(words[1], {name: [sys.executable, "-B", __file__, "--case", name] for name in names}, seconds)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 # jax-default   the same cases with JAX's default allocator
 # numba         NUMBA, a folder with numba-cuda's testing/conftest.py, its tests/cudadrv, and the package filecheck
 # cuda trees mp TORCH, PyTorch's folder test: test_cuda.py, inductor/test_cudagraph_trees.py, test_multiprocessing.py
+# samples       SAMPLES, a folder of built programs, such as CUDA's samples
 # residents     programs of this folder (residents.py), which need no checkout
 #
 # From the environment: BUNDLE, the folder, if it is another one; SECONDS_EACH, for each way of a suite (70); CASE_SECONDS, for
@@ -23,7 +24,7 @@ tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${BUNDLE-$tests/../../..}" && pwd)
 python=${PYTHON-python3}
 hipmm=${HIPMM-$root/hipmm}
-[ $# -ge 2 ] || { sed -n '4,25s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '4,26s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 results=$(cd "$1" && pwd)
 shift
@@ -106,6 +107,9 @@ for word in "$@"; do
     trees) each torch_cases.py "$place/inductor/test_cudagraph_trees.py" ;;
     mp) each torch_cases.py "$place/test_multiprocessing.py" --cuda ;;
     esac ;;
+  samples)
+    facts
+    each program_cases.py "$(folder SAMPLES "${SAMPLES-}" .)" ;;
   residents)
     facts torch
     (

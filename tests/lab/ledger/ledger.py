@@ -28,6 +28,7 @@ PAGE = os.environ.get("LEDGER_PAGE", os.path.join(TOP, "doc", "stops.md"))
 
 SUITES = {
     "residents": "Programs that start, stop and share in unusual ways (`tests/lab/gpu/residents.py`)",
+    "samples": "CUDA's samples (`tests/lab/gpu/suites.sh` samples)",
     "cuda": "PyTorch's `test_cuda.py`",
     "trees": "PyTorch's `test_cudagraph_trees.py`",
     "mp": "PyTorch's `test_multiprocessing.py`, the CUDA cases",
