@@ -579,6 +579,42 @@ assert sum(batch.cuda(non_blocking=True).sum().item() for [batch] in loader) == 
 
 
 @case
+def torch_memory_is_known_to_the_runtime():
+    """Libraries ask the runtime what a tensor's memory is, and take a pointer that it does not know for the host's."""
+    torch("""
+x = torch.arange(1000.0, device="cuda")
+class Other:
+    __cuda_array_interface__ = x[10:].__cuda_array_interface__
+other = torch.as_tensor(Other(), device="cuda")
+assert other.data_ptr() == x[10:].data_ptr() and other[0].item() == 10
+fields = (ctypes.c_uint64 * 8)()
+Device().PointerGetAttributes(fields, ctypes.c_void_p(x[10:].data_ptr()))
+kind, device = fields[0] & 0xffffffff, fields[0] >> 32
+assert (kind, device, fields[1]) == (2, 0, x[10:].data_ptr()), list(fields)
+base, size = ctypes.c_uint64(), ctypes.c_size_t()
+driver = ctypes.CDLL("libcuda.so.1")
+assert driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(x[10:].data_ptr())) == 0
+assert base.value <= x.data_ptr() and base.value + size.value >= x.data_ptr() + 4000
+""")
+
+
+@case
+def cupy_and_torch_share_arrays():
+    if not importlib.util.find_spec("cupy"):
+        raise Skip("no CuPy")
+    torch("""
+import cupy
+a = cupy.arange(1000, dtype=cupy.float32)
+t = torch.as_tensor(a, device="cuda")
+assert t.data_ptr() == a.data.ptr and torch.from_dlpack(a).sum().item() == 499500
+b = cupy.asarray(torch.ones(7, device="cuda"))
+assert float(b.sum()) == 7 and float(cupy.from_dlpack(t).sum()) == 499500
+memory = cupy.cuda.UnownedMemory(t.data_ptr(), 4000, t)
+assert memory.device_id == 0
+""")
+
+
+@case
 def torchrun_with_a_rank_killed():
     if not importlib.util.find_spec("torch"):
         raise Skip("no PyTorch with a device")
