@@ -201,7 +201,8 @@ def test_jax_says_which_of_its_settings_is_served(serve, folder):
     [line] = serve(program).stderr.splitlines()
     assert line.startswith("hipmm: jax keeps its own allocator: ") and "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async" in line
     serve(program, "--strict", code=2)
-    assert serve(program, env={"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"}).stderr == ""
+    for value in "cuda_async", "CUDA_ASYNC":
+        assert serve(program, env={"XLA_PYTHON_CLIENT_ALLOCATOR": value}).stderr == ""
     assert serve(program, env={"JAX_PLATFORMS": "cpu"}).stderr == ""
     plugin.rename(folder / "modules" / "jax_plugins" / "xla_tpu")
     assert serve(program).stderr == ""
