@@ -30,7 +30,7 @@ def _jax() -> str | None:
     plugins = pkgutil.iter_modules((found and found.submodule_search_locations) or ())
     has_cuda = any(plugin.name.startswith("xla_cuda") for plugin in plugins)
     is_used = any(name in (os.environ.get("JAX_PLATFORMS") or "cuda") for name in ("cuda", "gpu"))
-    if not has_cuda or not is_used or os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR") == "cuda_async":
+    if not has_cuda or not is_used or os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "").lower() == "cuda_async":
         return None
     return "it maps its memory itself; with XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async in the environment, hipmm serves all of it"
 

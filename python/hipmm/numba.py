@@ -75,6 +75,16 @@ def _device_pointer(address: int) -> Any:
     return binding.CUdeviceptr(address) if binding else ctypes.c_uint64(address)
 
 
+class OutOfMemory(driver.CudaAPIError, MemoryError):  # type: ignore[misc]
+    """What Numba raises itself, so that programs that catch that go on catching it."""
+
+
+def _out_of_memory(reason: object) -> OutOfMemory:
+    binding = getattr(driver, "binding", None)
+    code = binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY if binding else 2
+    return OutOfMemory(code, f"Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY. hipmm: {reason}")
+
+
 class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):  # type: ignore[misc]
     """Device memory from the current resource; pinned and mapped host memory from Numba."""
 
@@ -90,7 +100,7 @@ class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):  # type: ignore[mis
             buffer = hipmm.Buffer(size, None, hipmm.resource(device=device))
         except hipmm.MemoryError as error:
             _report(device, size, True)
-            raise MemoryError(f"hipmm: {error}") from error
+            raise _out_of_memory(error) from error
         _report(device, size)
         address, allocations = buffer.ptr, self.allocations
 
@@ -126,6 +136,12 @@ _numba_memory_manager = Manager
 
 def use(graph: Any = None) -> None:
     """Makes hipmm Numba's memory manager. `graph`: for hipmm.init(), unless hipmm is initialised already."""
+    for device in driver.driver.devices.values():
+        if device.primary_context and not isinstance(device.primary_context.memory_manager, Manager):
+            raise hipmm.StateError(
+                f"Numba uses device {device.id} already, with a memory manager that it keeps; call hipmm.numba.use() before "
+                "the program's first use of a device"
+            )
     if graph is not None:
         hipmm.init(graph)
     cuda.set_memory_manager(Manager)

@@ -231,5 +231,15 @@ _module(
     MemoryPointer=MemoryPointer,
     set_memory_manager=numba_manager.append,
 )
+class CudaAPIError(Exception):
+    def __init__(self, code, msg):
+        super().__init__(code, msg)
+        self.code, self.msg = code, msg
+
+    def __str__(self):
+        return f"[{self.code}] {self.msg}"
+
+
+numba_devices = {}
 _module("numba.cuda.cudadrv")
-_module("numba.cuda.cudadrv.driver")
+_module("numba.cuda.cudadrv.driver", CudaAPIError=CudaAPIError, driver=SimpleNamespace(devices=numba_devices))

@@ -2,6 +2,7 @@
 """hipmm.torch, hipmm.cupy, hipmm.cuda_core and hipmm.numba, with frameworks that stand in for the real ones; tests/lab/gpu has those."""
 
 import ctypes
+import pickle
 import sys
 from types import SimpleNamespace
 
@@ -489,6 +490,18 @@ def test_numba_is_served(manager, numba, fakes):
     assert (live(), live("weights")) == (0, 0)
 
 
+def test_numba_is_refused_once_it_has_a_manager(manager, numba, fakes):
+    """Each context keeps the manager that it began with."""
+    fakes.numba_devices[1] = SimpleNamespace(id=1, primary_context=SimpleNamespace(memory_manager=object()))
+    with pytest.raises(hipmm.StateError, match="device 1 .* call hipmm.numba.use.. before"):
+        numba.use()
+    assert fakes.numba_manager == []
+    fakes.numba_devices[1].primary_context.memory_manager = manager
+    fakes.numba_devices[2] = SimpleNamespace(id=2, primary_context=None)
+    numba.use()
+    assert fakes.numba_manager == [numba.Manager]
+
+
 def test_numba_frees_behind_all_that_streams_were_given(manager, numba, monkeypatch):
     calls, call = [], numba._runtime.call
     monkeypatch.setattr(
@@ -512,9 +525,12 @@ def test_numba_frees_all_when_the_context_is_reset(manager):
     assert live() == 0
 
 
-def test_numba_is_told_why_there_is_no_memory_and_what_there_is(manager):
-    with pytest.raises(MemoryError, match="hipmm: .*cannot allocate 1 PiB"):
-        manager.memalloc(1 << 50)
+def test_numba_is_told_why_there_is_no_memory_and_what_there_is(manager, fakes):
+    for kind in MemoryError, fakes.CudaAPIError:  # what programs catch without hipmm
+        with pytest.raises(kind, match="CUDA_ERROR_OUT_OF_MEMORY.* hipmm: .*cannot allocate 1 PiB") as raised:
+            manager.memalloc(1 << 50)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (raised.value.code, again.code, str(again)) == (2, 2, str(raised.value))
     info = manager.get_memory_info()
     assert (info.free, info.total) == hipmm.device_memory()
 

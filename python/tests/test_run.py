@@ -107,6 +107,37 @@ def test_one_stack_serves_the_framework_and_the_other_calls_of_the_process(serve
     assert report["memory"][0]["peak_requested_bytes"] == 8 * MIB
 
 
+def test_the_runtime_is_asked_of_a_framework_s_block(serve, folder):
+    """What libraries ask of memory that they are given: attributes, the range, a handle for another process."""
+    (folder / "hipmm.json").write_text('{"stack": ["statistics", {"type": "pool", "growth": "segments"}, "device"]}')
+    ended = serve(ALLOCATE + """
+        import ctypes
+        runtime, number = ctypes.CDLL(None), ctypes.c_uint64
+        def attribute(which, ptr):
+            value = number()
+            status = runtime.hipPointerGetAttribute(ctypes.byref(value), which, ctypes.c_void_p(ptr))
+            return status or value.value
+        def asked(ptr, base):
+            fields, start, size = (number * 5)(), ctypes.c_void_p(), ctypes.c_size_t()
+            known = runtime.hipPointerGetAttributes(fields, ctypes.c_void_p(ptr))
+            ranged = runtime.hipMemGetAddressRange(ctypes.byref(start), ctypes.byref(size), ctypes.c_void_p(ptr))
+            return known == 0 and fields[1] == ptr, ranged == 0 and start.value == base and size.value
+        small, other = allocator.malloc(1000, 0, None), allocator.malloc(1000, 0, None)
+        for ptr in block, small, other:
+            print(asked(ptr, ptr), asked(ptr + 500, ptr), attribute(11, ptr + 9) == ptr, attribute(12, ptr), attribute(7, ptr) < 1 << 31)
+        handle = ctypes.create_string_buffer(64)
+        print(runtime.hipIpcGetMemHandle(handle, ctypes.c_void_p(small)), handle.raw[:9])
+        allocator.free(small, 1000, 0, None)
+        print(asked(small, small), attribute(11, small))
+    """)
+    assert ended.stdout.splitlines() == [
+        f"(True, {5 * MIB}) (True, {5 * MIB}) True {5 * MIB} True",
+        *["(True, 1000) (True, 1000) True 1000 True"] * 2,
+        "0 b'hipmm-ipc'",
+        "(True, False) 1",
+    ]
+
+
 def test_a_failure_is_counted_once(serve):
     ended = serve("""
         import torch, fakes, hipmm
@@ -170,7 +201,8 @@ def test_jax_says_which_of_its_settings_is_served(serve, folder):
     [line] = serve(program).stderr.splitlines()
     assert line.startswith("hipmm: jax keeps its own allocator: ") and "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async" in line
     serve(program, "--strict", code=2)
-    assert serve(program, env={"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"}).stderr == ""
+    for value in "cuda_async", "CUDA_ASYNC":
+        assert serve(program, env={"XLA_PYTHON_CLIENT_ALLOCATOR": value}).stderr == ""
     assert serve(program, env={"JAX_PLATFORMS": "cpu"}).stderr == ""
     plugin.rename(folder / "modules" / "jax_plugins" / "xla_tpu")
     assert serve(program).stderr == ""

@@ -105,6 +105,17 @@ bool blocks_find(const void *ptr, struct block *block_out)
   return block != NULL;
 }
 
+enum blocks_held blocks_find_held(const void *ptr, struct block *block_out)
+{
+  struct hipmm_extent extent;
+  struct served_device *served;
+  if (!devices_find_extent(ptr, &extent, &served)) return BLOCKS_NOT_HELD;
+  if (extent.state != HIPMM_EXTENT_LIVE) return BLOCKS_HELD_FREE;
+  *block_out = (struct block){
+      .by_address = {.major = (uintptr_t)extent.ptr, .minor = extent.bytes}, .served = served, .kind = KIND_DEVICE};
+  return BLOCKS_HELD_LIVE;
+}
+
 /* Stored plus one. */
 uint64_t blocks_set_share(const struct block *copy, uint64_t share)
 {

@@ -54,6 +54,12 @@ struct block *blocks_remove_any(void);
 /* Copies the block that contains `ptr`. False if there is none. */
 bool blocks_find(const void *ptr, struct block *block_out);
 
+enum blocks_held { BLOCKS_NOT_HELD, BLOCKS_HELD_FREE, BLOCKS_HELD_LIVE };
+
+/* What the stacks hold at `ptr`, where the table has no block: free memory, or a block that was allocated from hipmm itself, as
+ * frameworks do in Python. Describes that block, without an id. Slow. */
+enum blocks_held blocks_find_held(const void *ptr, struct block *block_out);
+
 /* Gives the live block of which `copy` is a copy the number `share`, if it has none. Returns its number. */
 uint64_t blocks_set_share(const struct block *copy, uint64_t share);
 

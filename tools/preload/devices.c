@@ -149,6 +149,8 @@ int devices_wait_for_idle_stream(const struct served_device *served)
 struct devices_search {
   const char *ptr;
   struct hipmm_block held;
+  struct hipmm_extent extent;
+  int device;
   bool is_found;
 };
 
@@ -191,21 +193,25 @@ static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
 {
   struct devices_search *search = closure;
   const char *start = extent->ptr;
-  search->is_found |=
-      extent->state != HIPMM_EXTENT_LIVE && search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
+  if (search->is_found || search->ptr < start || (size_t)(search->ptr - start) >= extent->bytes) return;
+  search->extent = *extent;
+  search->is_found = true;
 }
 
 static void devices_look_at_extents(void *closure, int device, struct instance *instance)
 {
-  (void)device;
+  ((struct devices_search *)closure)->device = device;
   (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, closure);
 }
 
-bool devices_hold_idle(const void *ptr)
+bool devices_find_extent(const void *ptr, struct hipmm_extent *extent_out, struct served_device **served_out)
 {
   struct devices_search search = {.ptr = ptr};
   devices_each(devices_look_at_extents, &search, &search.is_found);
-  return search.is_found;
+  if (!search.is_found) return false;
+  *extent_out = search.extent;
+  *served_out = devices_if_served(search.device);
+  return true;
 }
 
 /* Whether memory of this kind comes from a source that gives device memory too. */

@@ -53,8 +53,9 @@ int devices_wait_for_idle_stream(const struct served_device *served);
 /* Whether a source holds an allocation of the runtime that begins at `ptr`. The program must never free such memory. */
 bool devices_have_block(const void *ptr, struct hipmm_block *held_out);
 
-/* Whether `ptr` lies in memory that a resource holds and has not given out. Looks at every extent: slow. */
-bool devices_hold_idle(const void *ptr);
+/* What the topmost resource that holds memory at `ptr` says of it, live or free, and whose stack it is. False if none holds it.
+ * Looks at every extent: slow. */
+bool devices_find_extent(const void *ptr, struct hipmm_extent *extent_out, struct served_device **served_out);
 
 /* Memory that the sources of device memory hold, less the live blocks. */
 int64_t devices_idle_bytes(const struct served_device *served);

@@ -103,44 +103,51 @@ static bool query_find_block(bool is_outermost, const void *ptr, struct block *b
   return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, block_out);
 }
 
-/* Whether the stack holds `ptr` as free memory. The runtime knows such memory; for the program, which has no block there,
- * the pointer is unknown. Not looked for where the package allocates too: a pointer that the hooks do not know is its block
- * then, as a rule, and compiled kernels ask for each argument of each launch. */
-static bool query_is_idle(bool is_outermost, const void *ptr)
+/* What the stacks hold at a pointer that the runtime knows, and that is in no block of the program's calls. For the program
+ * free memory is unknown. */
+static enum blocks_held query_find_held(bool is_outermost, const void *ptr, struct block *block_out)
 {
-  return is_outermost && ptr && init_was_ready() && !init_is_forked() && !frameworks_are_attached() &&
-         devices_hold_idle(ptr);
-}
-
-/* The end of a call that was passed on and returned `code`. */
-static int query_finish_passed(enum hook hook, bool is_outermost, const void *ptr, int code, int unknown_code)
-{
-  bool is_idle = !code && query_is_idle(is_outermost, ptr);
-  return reentry_finish(hook, OUTCOME_PASSED, is_idle ? failure_set(hook_family(hook), unknown_code) : code);
+  bool is_possible = is_outermost && ptr && init_was_ready() && !init_is_forked();
+  return is_possible ? blocks_find_held(ptr, block_out) : BLOCKS_NOT_HELD;
 }
 
 int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
 {
   typedef int range_function(void **base, size_t *bytes, void *ptr);
   struct block block;
-  bool is_outermost = reentry_enter();
-  if ((!base && !bytes) || !query_find_block(is_outermost, ptr, &block))
-    return query_finish_passed(hook, is_outermost, ptr, ((range_function *)next_function_of(hook))(base, bytes, ptr),
-                               ERROR_NOT_FOUND);
-  if (base) *base = block_start(&block);
-  if (bytes) *bytes = block_bytes(&block);
-  return reentry_finish(hook, OUTCOME_SERVED, 0);
+  int code = 0;
+  bool is_outermost = reentry_enter(), is_ours = (base || bytes) && query_find_block(is_outermost, ptr, &block);
+  if (!is_ours) code = ((range_function *)next_function_of(hook))(base, bytes, ptr);
+  enum blocks_held held = is_ours || code ? BLOCKS_NOT_HELD : query_find_held(is_outermost, ptr, &block);
+  if (held == BLOCKS_HELD_FREE) code = failure_set(hook_family(hook), ERROR_NOT_FOUND);
+  is_ours |= held == BLOCKS_HELD_LIVE;
+  if (is_ours && base) *base = block_start(&block);
+  if (is_ours && bytes) *bytes = block_bytes(&block);
+  return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }
 
+/* The runtime knows only the beginning of its own allocation. */
 int query_size(enum hook hook, void *ptr, size_t *bytes)
 {
   struct block block;
-  bool is_outermost = reentry_enter();
-  if (!bytes || !query_find_block(is_outermost, ptr, &block) || block_start(&block) != ptr)
-    return query_finish_passed(hook, is_outermost, ptr, next_two_pointers(hook, ptr, bytes),
-                               HIPMM_HIP_ERROR_INVALID_VALUE);
+  bool is_outermost = reentry_enter(), is_ours = bytes && query_find_block(is_outermost, ptr, &block);
+  enum blocks_held held = is_ours || !bytes ? BLOCKS_NOT_HELD : query_find_held(is_outermost, ptr, &block);
+  if (held == BLOCKS_HELD_FREE)
+    return reentry_finish(hook, OUTCOME_PASSED, failure_set(hook_family(hook), HIPMM_HIP_ERROR_INVALID_VALUE));
+  is_ours |= held == BLOCKS_HELD_LIVE;
+  if (!is_ours || block_start(&block) != ptr)
+    return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, ptr, bytes));
   *bytes = block_bytes(&block);
   return reentry_finish(hook, OUTCOME_SERVED, 0);
+}
+
+/* The same for a question whose answer is the driver's own if the block is live. Where the package allocates too, most pointers
+ * that are in no block of the program's calls are its blocks, and a compiled kernel asks for each of its arguments at each launch:
+ * it is not worth a look at every extent, and free memory is answered for as the driver does. */
+static bool query_is_free(bool is_outermost, const void *ptr)
+{
+  struct block block;
+  return !frameworks_are_attached() && query_find_held(is_outermost, ptr, &block) == BLOCKS_HELD_FREE;
 }
 
 /* As hipPointer_attribute and CUpointer_attribute number them. */
@@ -156,7 +163,9 @@ static bool query_answer_attribute(enum family family, const struct block *block
   void *start = block_start(block), *context = NULL;
   size_t width = is_driver ? sizeof id : sizeof block->id;
   switch (attribute) {
-  case ATTRIBUTE_BUFFER_ID: memcpy(data, &id, width); return true;
+  case ATTRIBUTE_BUFFER_ID:
+    if (id) memcpy(data, &id, width);
+    return id != 0;
   case ATTRIBUTE_RANGE_START: memcpy(data, &start, sizeof start); return true;
   case ATTRIBUTE_RANGE_SIZE: memcpy(data, &bytes, width); return true;
   case ATTRIBUTE_CONTEXT:
@@ -167,6 +176,12 @@ static bool query_answer_attribute(enum family family, const struct block *block
   }
 }
 
+static bool query_is_of_block(int attribute)
+{
+  return attribute == ATTRIBUTE_CONTEXT || attribute == ATTRIBUTE_BUFFER_ID || attribute == ATTRIBUTE_RANGE_START ||
+         attribute == ATTRIBUTE_RANGE_SIZE;
+}
+
 int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
 {
   struct block block;
@@ -174,8 +189,13 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
   if (is_ours && query_answer_attribute(hook_family(hook), &block, attribute, data))
     return reentry_finish(hook, OUTCOME_SERVED, 0);
   int code = ((int (*)(void *, int, void *))next_function_of(hook))(data, attribute, ptr);
-  if (is_ours) return reentry_finish(hook, OUTCOME_SERVED, code);
-  return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
+  if (is_ours || code) return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
+  enum blocks_held held = query_is_of_block(attribute)       ? query_find_held(is_outermost, ptr, &block)
+                          : query_is_free(is_outermost, ptr) ? BLOCKS_HELD_FREE
+                                                             : BLOCKS_NOT_HELD;
+  if (held == BLOCKS_HELD_FREE) code = failure_set(hook_family(hook), HIPMM_HIP_ERROR_INVALID_VALUE);
+  bool is_answered = held == BLOCKS_HELD_LIVE && query_answer_attribute(hook_family(hook), &block, attribute, data);
+  return reentry_finish(hook, is_answered ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }
 
 /* An address that the runtime does not know. Its answer for such an address differs between releases. */
@@ -195,8 +215,11 @@ int query_attribute_list(enum hook hook, unsigned count, int *attributes, void *
   typedef int list_function(unsigned count, int *attributes, void **data, void *ptr);
   struct block block;
   bool is_outermost = reentry_enter(), is_ours = attributes && data && query_find_block(is_outermost, ptr, &block);
-  bool is_idle = !is_ours && is_outermost && query_is_known(hook_family(hook), ptr) && query_is_idle(is_outermost, ptr);
-  int code = ((list_function *)next_function_of(hook))(count, attributes, data, is_idle ? &unknown : ptr);
+  bool is_known = !is_ours && attributes && data && is_outermost && query_is_known(hook_family(hook), ptr);
+  enum blocks_held held = is_known ? query_find_held(is_outermost, ptr, &block) : BLOCKS_NOT_HELD;
+  is_ours |= held == BLOCKS_HELD_LIVE;
+  int code =
+      ((list_function *)next_function_of(hook))(count, attributes, data, held == BLOCKS_HELD_FREE ? &unknown : ptr);
   for (unsigned i = 0; is_ours && !code && i < count; i++)
     query_answer_attribute(hook_family(hook), &block, attributes[i], data[i]);
   return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
@@ -221,7 +244,7 @@ int query_attributes(enum hook hook, void *attributes, const void *ptr)
   if (found) memcpy(&before, found, bytes);
   int code = next_two_pointers(hook, attributes, ptr);
   if (is_ours && !code && is_hip && block.kind == KIND_PINNED) found->flags = block.flags;
-  if (!is_ours && !code && found->device_pointer && query_is_idle(is_outermost, ptr)) {
+  if (!is_ours && !code && found->device_pointer && query_is_free(is_outermost, ptr)) {
     memcpy(found, &before, bytes); /* what a call that fails leaves */
     code = next_two_pointers(hook, attributes, &unknown);
   }

@@ -38,7 +38,8 @@ struct share_handle {
   int32_t process, file;
   uint64_t record; /* its position in the file */
   uint64_t offset; /* of the pointer in the allocation */
-  uint32_t block;  /* its id, so that two blocks never have the same handle */
+  uint32_t
+      block; /* its id, so that two blocks never have the same handle; 0: each handle of it has a record of its own */
   uint32_t zero;
 };
 _Static_assert(sizeof(struct share_handle) <= sizeof(struct ipc_handle), "must fit into the runtime's struct");
@@ -135,7 +136,8 @@ static enum share_kind share_kind_of(bool is_outermost, const void *ptr, struct 
 {
   struct hipmm_block held;
   if (!is_outermost || !ptr || !init_was_ready() || init_is_forked()) return SHARE_FOREIGN;
-  if (!blocks_find(ptr, block_out)) return devices_hold_idle(ptr) ? SHARE_FREED : SHARE_FOREIGN;
+  enum blocks_held held_at = blocks_find(ptr, block_out) ? BLOCKS_HELD_LIVE : blocks_find_held(ptr, block_out);
+  if (held_at != BLOCKS_HELD_LIVE) return held_at == BLOCKS_HELD_FREE ? SHARE_FREED : SHARE_FOREIGN;
   bool is_whole = devices_have_block(block_start(block_out), &held) && held.bytes == block_bytes(block_out);
   return is_whole ? SHARE_WHOLE : SHARE_PART;
 }

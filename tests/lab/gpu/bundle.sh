@@ -80,7 +80,7 @@ for file in "$source"/tests/data/*.csv.xz "$@"; do
   *) mkdir -p "$folder/traces" && xz -c "$file" >"$folder/traces/$(basename "$file").xz" ;;
   esac
 done
-for file in etc/hipmm.json tests/lab/gpu/*.py tests/lab/gpu/*.[ch] tests/lab/gpu/*.cu tests/lab/gpu/allocators/*.sh \
+for file in etc/hipmm.json tests/lab/gpu/*.py tests/lab/gpu/suites.sh tests/lab/gpu/*.[ch] tests/lab/gpu/*.cu tests/lab/gpu/allocators/*.sh \
   tests/lab/gpu/allocators/*.[ch]pp include/hipmm/*.h; do
   for found in "$source"/$file; do carry "$found" "$(dirname "$file")/$(basename "$found")"; done
 done
