@@ -708,7 +708,8 @@ static void keeps_all_types_to_the_limit_together(void **state)
     fixture_start(graph);
     make_idle("k", 200 * MIB);
     void *ptr = fixture_allocate(200 * MIB, NULL);
-    refuses("k", 30 * MIB, "; \"limit_physical\" lets this process hold 220 MiB, and 20 MiB are left; memory holds 200 MiB");
+    refuses("k", 30 * MIB,
+            "; \"limit_physical\" lets this process hold 220 MiB, and 20 MiB are left; memory holds 200 MiB");
     refuses("memory", 221 * MIB, "; \"limit_physical\" lets this process hold only 220 MiB of device 0");
     assert_in_range(fixture_peak_held_bytes(), 200 * MIB, 220 * MIB);
     fixture_free(ptr, 200 * MIB, NULL);
@@ -747,9 +748,10 @@ static void counts_what_was_created_past_hipmm(void **state)
   assert_true(physical_claim(0, 60 * MIB));
   physical_add_past(0, 60 * MIB);
   assert_false(physical_claim(0, 41 * MIB));
-  refuses(NULL, 41 * MIB,
-          "; \"limit_physical\" lets this process hold 100 MiB, and 40 MiB are left; 60 MiB were created past hipmm; 41 "
-          "MiB would fit if 1 MiB of what is used were freed");
+  refuses(
+      NULL, 41 * MIB,
+      "; \"limit_physical\" lets this process hold 100 MiB, and 40 MiB are left; 60 MiB were created past hipmm; 41 "
+      "MiB would fit if 1 MiB of what is used were freed");
   fixture_free(fixture_allocate(40 * MIB, NULL), 40 * MIB, NULL);
   assert_true(physical_claim(0, 40 * MIB)); /* of a call that fails then */
   physical_claim(0, -1);
