@@ -7,6 +7,7 @@
 #include "../base/lifecycle.h"
 #include "../reclaim/reclaim.h"
 #include "../runtime/hip.h"
+#include "../stack/physical.h"
 #include "../stack/stream_registry.h"
 
 #include <stdlib.h>
@@ -49,6 +50,7 @@ int device_table_count(void)
 void device_table_open(struct graph *graph)
 {
   graph_in_use = graph;
+  physical_set_limit(graph);
   atomic_fetch_add(&device_table_generation, 1);
 }
 
@@ -86,6 +88,7 @@ void device_table_close(void)
   struct retained *list = replaced;
   replaced = NULL;
   device_table_release_list(list);
+  physical_set_limit(NULL);
   graph_release(graph_in_use);
   graph_in_use = NULL;
 }

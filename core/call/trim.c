@@ -13,12 +13,24 @@ struct trim_result {
   struct error_record failure; /* if `first` is one */
 };
 
+/* A capture forbids waits: what needs none is given back all the same, and the failure stays. */
+static enum hipmm_status trim_as_allowed(const struct instance *instance, size_t keep_bytes)
+{
+  enum hipmm_status status = instance->resource.ops->trim(instance->resource.self, keep_bytes);
+  if (status != HIPMM_E_STATE || this_attempt.reclaim_level) return status;
+  const struct error_record failure = error_mark();
+  this_attempt.reclaim_level = HIPMM_RECLAIM_IDLE;
+  instance->resource.ops->trim(instance->resource.self, keep_bytes);
+  this_attempt.reclaim_level = (enum hipmm_reclaim_level)0;
+  error_return_to_mark(&failure);
+  return status;
+}
+
 /* `may_pass`: passes over a resource that a thread is in, maybe this one. */
 static void trim_one(const struct instance *instance, size_t keep_bytes, bool may_pass, struct trim_result *result)
 {
   const struct error_record before = error_mark();
-  enum hipmm_status one =
-      instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
+  enum hipmm_status one = instance_finish_op(instance, trim_as_allowed(instance, keep_bytes), "trim");
   if (may_pass && one == HIPMM_E_STATE && attempt_is_in_program())
     error_return_to_mark(&before);
   else

@@ -42,6 +42,8 @@ struct graph {
   bool publishes;          /* the counters of its resources, for hipmm top */
   const char *report;      /* the pattern of the report's name (output_file.h); NULL: none */
   bool follows_local_rank; /* "current_device": "local_rank" */
+  uint64_t limit_bytes;    /* "limit_physical"; 0: none, or */
+  double limit_percent;    /* of the memory of a device that is free at its first use; 0: none */
 
   struct graph_node *nodes; /* every node after all nodes that it needs */
   size_t n_nodes;
@@ -88,6 +90,9 @@ const char *graph_near_runtime(const char *word);
 /* The runtimes that "auto" tries, in this order. */
 enum { GRAPH_AUTO_RUNTIMES = 3 };
 extern const char *const graph_auto_runtimes[GRAPH_AUTO_RUNTIMES];
+
+/* "limit_physical", as a plugin would have it among its options. */
+extern const struct hipmm_option graph_limit_physical;
 
 /* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
 extern const char *const graph_resource_keys[];

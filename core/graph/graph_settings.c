@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, publish, and what
- * is for jobs of many ranks. Called by graph.c before the resources are read, since their plugins are searched on the
- * plugin_path. */
+/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, publish, what is
+ * for jobs of many ranks, and limit_physical. Called by graph.c before the resources are read, since their plugins are
+ * searched on the plugin_path. */
 #include "../base/environment.h"
 #include "../base/output_file.h"
 #include "../base/text.h"
-#include "../option/option.h"
+#include "../option/option_value.h"
 #include "graph_build.h"
 
 #include <stdio.h>
@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 /* The keys at the top of the file; NULL-terminated. */
-static const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
-                                             "resources", "devices", "stack",   "current_device", NULL};
+static const char *const graph_top_keys[] = {"$schema", "version",        "runtime",        "plugin_path",
+                                             "publish", "report",         "resources",      "devices",
+                                             "stack",   "current_device", "limit_physical", NULL};
 
 static void graph_settings_refuse_unknown_keys(struct graph_build *build)
 {
@@ -30,10 +31,11 @@ static void graph_settings_refuse_unknown_keys(struct graph_build *build)
     if (nearest)
       graph_build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
     else
-      graph_build_refuse_key(build, "", key,
-                             "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", \"publish\", "
-                             "\"report\", \"current_device\", and \"stack\" or \"resources\" and \"devices\"",
-                             shown);
+      graph_build_refuse_key(
+          build, "", key,
+          "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", \"publish\", "
+          "\"report\", \"current_device\", \"limit_physical\", and \"stack\" or \"resources\" and \"devices\"",
+          shown);
   }
 }
 
@@ -232,6 +234,33 @@ static void graph_settings_read_current_device(struct graph_build *build)
         "is not known; write \"local_rank\", or leave it out: the program chooses its device then");
 }
 
+/* ---- limit_physical --------------------------------------------------------------------------------------------- */
+
+const struct hipmm_option graph_limit_physical = {
+    .name = "limit_physical",
+    .type = HIPMM_OPTION_BYTES,
+    .flags = HIPMM_OPTION_PERCENT,
+    .minimum = "1",
+    .doc = "The most physical memory of a device that the process may hold, by hipmm and, under `hipmm run`, by "
+           "hipMemCreate and cuMemCreate together"};
+
+static void graph_settings_read_limit(struct graph_build *build)
+{
+  const struct option_context context = {.diagnostics = build->diagnostics, .path = ""};
+  const struct option_reading reading = {&graph_limit_physical, &context, "/limit_physical"};
+  const json_t *value = json_object_get(build->graph->root, graph_limit_physical.name);
+  struct option_number number;
+  uint64_t bytes;
+  if (!value || !option_read(&reading, value, &bytes)) return;
+  bool is_percent = option_number(&graph_limit_physical, value, &number) && number.is_percent;
+  if (is_percent && !(number.value > 0))
+    graph_build_refuse_value(build, reading.path, value, "is too little; leave the key out for no limit");
+  else if (is_percent)
+    build->graph->limit_percent = (double)number.value;
+  else
+    build->graph->limit_bytes = bytes;
+}
+
 void graph_read_settings(struct graph_build *build)
 {
   graph_settings_refuse_unknown_keys(build);
@@ -241,4 +270,5 @@ void graph_read_settings(struct graph_build *build)
   graph_settings_read_publish(build);
   graph_settings_read_report(build);
   graph_settings_read_current_device(build);
+  graph_settings_read_limit(build);
 }

@@ -9,6 +9,7 @@
 #include "../base/log.h"
 #include "../base/output_file.h"
 #include "../base/thread.h"
+#include "../stack/physical.h"
 #include "inspect.h"
 
 #include <dirent.h>
@@ -109,6 +110,19 @@ static void publish_instance(struct live_file *file, const struct instance *inst
   }
 }
 
+/* What the program has created past hipmm, once it has. */
+static void publish_past(struct live_file *file, int device)
+{
+  char path[PATH_BYTES];
+  const struct physical_past past = physical_past(device);
+  snprintf(path, sizeof path, "devices/%d/past_hipmm", device);
+  struct live_row *row = past.peak_bytes ? publish_next_row(file, path, "past_hipmm") : NULL;
+  if (!row) return;
+  row->counters[LIVE_BYTES] = row->counters[LIVE_RESERVED] = (int64_t)past.bytes;
+  row->counters[LIVE_PEAK_BYTES] = row->counters[LIVE_PEAK_RESERVED] = (int64_t)past.peak_bytes;
+  row->counters[LIVE_BLOCKS] = (int64_t)past.count;
+}
+
 static void publish_stack(struct live_file *file, const struct stack *stack)
 {
   char path[PATH_BYTES];
@@ -118,6 +132,7 @@ static void publish_stack(struct live_file *file, const struct stack *stack)
     if (row) row->counters[LIVE_RESERVED] = atomic_load(&stack->held_bytes);
     if (row) row->counters[LIVE_PEAK_RESERVED] = atomic_load(&stack->peak_held_bytes);
     if (row) row->size_bytes = (int64_t)stack->device_bytes;
+    if (!stack->entry.name) publish_past(file, stack->device);
   }
   STACK_EACH(instance, stack) publish_instance(file, instance);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* option_value.h: single option values. Included by the files of option, and by the command for the schema. */
+/* option_value.h: single option values. Included by the files of option, by graph for the one option that is no
+ * plugin's, and by the command for the schema. */
 #ifndef HIPMM_CORE_OPTION_OPTION_VALUE_H
 #define HIPMM_CORE_OPTION_OPTION_VALUE_H
 

@@ -7,6 +7,7 @@
 #include "../base/text.h"
 #include "../base/units.h"
 #include "../runtime/hip.h"
+#include "../stack/physical.h"
 #include "../stack/stack.h"
 #include "reclaim.h"
 
@@ -166,6 +167,25 @@ static void memory_users_write_obstacle(struct message *message, size_t bytes, s
     memory_users_write(message, "; what is free and idle would be enough, but lies in pieces between used memory");
 }
 
+/* What the graph's "limit_physical" leaves of *unused. False: it forbids the allocation whatever is freed. */
+static bool memory_users_apply_limit(struct message *message, int device, size_t bytes, size_t *unused)
+{
+  char first[UNITS_BYTES], second[UNITS_BYTES];
+  uint64_t limit = physical_limit(device), held = physical_held_bytes(device);
+  if (limit == HIPMM_UNLIMITED) return true;
+  units_format_bytes(limit, first, sizeof first);
+  if (bytes > limit) {
+    memory_users_write(message, "; \"limit_physical\" lets this process hold only %s of device %d", first, device);
+    return false;
+  }
+  if (*unused > limit - (held < limit ? held : limit)) {
+    *unused = (size_t)(limit - (held < limit ? held : limit));
+    memory_users_write(message, "; \"limit_physical\" lets this process hold %s, and %s are left", first,
+                       units_format_bytes(*unused, second, sizeof second));
+  }
+  return true;
+}
+
 /* Other processes, the driver, and what the program has from the runtime itself hold the rest of the device. */
 static void memory_users_write_device(struct message *message, const struct memory_users *users, int device,
                                       size_t bytes)
@@ -183,10 +203,15 @@ static void memory_users_write_device(struct message *message, const struct memo
   }
   memory_users_write(message, "; device %d has %s, %s of it free", device,
                      units_format_bytes(total, first, sizeof first), units_format_bytes(unused, second, sizeof second));
+  const uint64_t past = physical_past(device).bytes, known = unused + (uint64_t)users->held + past;
+  if (!memory_users_apply_limit(message, device, bytes, &unused)) return;
   memory_users_write_all(message, users);
-  uint64_t known = unused + (uint64_t)users->held, available = unused + (uint64_t)users->idle;
+  if (past)
+    memory_users_write(message, "%s %s were created past hipmm", users->n ? "," : ";",
+                       units_format_bytes(past, first, sizeof first));
+  uint64_t available = unused + (uint64_t)users->idle;
   if (total > known)
-    memory_users_write(message, "%s other users hold %s", users->n ? "," : ";",
+    memory_users_write(message, "%s other users hold %s", users->n || past ? "," : ";",
                        units_format_bytes(total - known, first, sizeof first));
   if (bytes > available)
     memory_users_write(message, "; %s would fit if %s of what is used were freed",

@@ -48,6 +48,10 @@ bool hip_is_captured(int device, hipmm_stream_t stream);
 /* The table's DeviceSynchronize asks `any_captured` first, and does not wait if a stream of the device is captured. */
 void hip_guard_waits(bool (*any_captured)(int device));
 
+/* The table's functions that take physical memory of the current device first ask `claim` for so many bytes, and are out of
+ * memory if it returns false. After a failure they tell it -1. NULL: they do not ask. */
+void hip_guard_memory(bool (*claim)(int device, int64_t bytes));
+
 /* The status for a HIP error code. */
 enum hipmm_status hip_status(int code);
 

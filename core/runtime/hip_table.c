@@ -170,6 +170,43 @@ static int guarded_DeviceSynchronize(void)
   return relaxed_DeviceSynchronize();
 }
 
+/* ---- Physical memory ---- */
+
+static bool (*_Atomic claim_memory)(int device, int64_t bytes);
+
+void hip_guard_memory(bool (*function)(int device, int64_t bytes))
+{
+  atomic_store_explicit(&claim_memory, function, memory_order_relaxed);
+}
+
+/* `bytes` below 0: the call has failed. */
+static bool hip_table_claim(int64_t bytes)
+{
+  int device;
+  bool (*function)(int, int64_t) = atomic_load_explicit(&claim_memory, memory_order_relaxed);
+  return !function || hip_table_functions.GetDevice(&device) || function(device, bytes);
+}
+
+static int hip_table_end_claim(int code)
+{
+  if (code) hip_table_claim(-1);
+  return code;
+}
+
+#define TAKES_MEMORY(X)                                                                               \
+  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
+  X(MallocAsync, (void **ptr, size_t bytes, hipmm_stream_t stream), (ptr, bytes, stream))             \
+  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), \
+    (ptr, bytes, pool, stream))
+
+#define GUARDED(name, parameters, arguments)                                    \
+  static int guarded_##name parameters                                          \
+  {                                                                             \
+    if (!hip_table_claim((int64_t)bytes)) return HIPMM_HIP_ERROR_OUT_OF_MEMORY; \
+    return hip_table_end_claim(relaxed_##name arguments);                       \
+  }
+TAKES_MEMORY(GUARDED)
+
 /* ---- Structs and numbers ---- */
 
 static union hip_layout_prop hip_table_allocation_prop(int device, int handle_type)
@@ -277,16 +314,21 @@ static int hip_table_reserve_addresses(void **ptr, size_t bytes, size_t alignmen
   return raw.MemAddressReserve(ptr, bytes, alignment, NULL, 0);
 }
 
+static int hip_table_create_chunk(hipmm_hip_chunk_t *handle, size_t bytes, int device, int handle_type)
+{
+  union hip_layout_prop prop = hip_table_allocation_prop(device, handle_type);
+  if (!hip_table_claim((int64_t)bytes)) return HIPMM_HIP_ERROR_OUT_OF_MEMORY;
+  return hip_table_end_claim(raw.MemCreate(handle, bytes, &prop, 0));
+}
+
 static int hip_table_create_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
 {
-  union hip_layout_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
-  return raw.MemCreate(handle, bytes, &prop, 0);
+  return hip_table_create_chunk(handle, bytes, device, hipMemHandleTypeNone);
 }
 
 static int hip_table_create_shared_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
 {
-  union hip_layout_prop prop = hip_table_allocation_prop(device, hipMemHandleTypePosixFileDescriptor);
-  return raw.MemCreate(handle, bytes, &prop, 0);
+  return hip_table_create_chunk(handle, bytes, device, hipMemHandleTypePosixFileDescriptor);
 }
 
 static int hip_table_export_memory(int *fd, hipmm_hip_chunk_t handle)
@@ -421,6 +463,9 @@ static void hip_table_put_adapters(void)
   UNSAFE_IN_CAPTURE(PUT_RELAXED)
   hip_table_functions.DeviceSynchronize = guarded_DeviceSynchronize;
 #undef PUT_RELAXED
+#define PUT_GUARDED(name, parameters, arguments) hip_table_functions.name = raw.name ? guarded_##name : NULL;
+  TAKES_MEMORY(PUT_GUARDED)
+#undef PUT_GUARDED
 }
 
 const char *hip_table_find(void *library)

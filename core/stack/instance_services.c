@@ -6,6 +6,7 @@
 #include "../plugin/plugin.h"
 #include "../runtime/hip.h"
 #include "attempt.h"
+#include "physical.h"
 #include "stack.h"
 
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
@@ -54,6 +55,7 @@ static int64_t instance_services_add_held(atomic_int_fast64_t *held, atomic_int_
 static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
   struct instance *instance = instance_of_services(services);
+  physical_count(instance, bytes);
   instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
   int64_t now = instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
   held_watch_notify(instance, bytes, now);

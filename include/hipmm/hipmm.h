@@ -310,7 +310,8 @@ enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const 
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out);
 
 /* Returns free memory to the upstreams, in this resource and in each one below it, until `keep_bytes` of free memory
- * are left in each. Waits for work that still uses the memory. */
+ * are left in each. Waits for work that still uses the memory. Where a capture forbids that, what needs no wait is
+ * returned, and the status is HIPMM_E_STATE. */
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes);
 
 /* The same for every resource of a device, and of all devices (PyTorch: empty_cache), in built stacks and in stacks

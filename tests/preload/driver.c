@@ -120,12 +120,25 @@ static void ask_for_releases(void)
 
 int main(int argc, char **argv)
 {
-  static const struct scenario scenarios[] = {
-      {"memory", use_memory},   {"kinds", use_kinds},           {"ask", ask},
-      {"wrong", be_wrong},      {"contexts", use_contexts},     {"capture", use_capture},
-      {"pools", use_pools},     {"locations", use_locations},   {"reset", reset},
-      {"threads", use_threads}, {"devices", use_devices},       {"peers", use_peers},
-      {"share", share},         {"releases", ask_for_releases}, {"short", run_short}};
+  static const struct scenario scenarios[] = {{"memory", use_memory},
+                                              {"kinds", use_kinds},
+                                              {"ask", ask},
+                                              {"wrong", be_wrong},
+                                              {"contexts", use_contexts},
+                                              {"capture", use_capture},
+                                              {"pools", use_pools},
+                                              {"locations", use_locations},
+                                              {"reset", reset},
+                                              {"threads", use_threads},
+                                              {"devices", use_devices},
+                                              {"peers", use_peers},
+                                              {"share", share},
+                                              {"releases", ask_for_releases},
+                                              {"short", run_short},
+                                              {"hungry", be_hungry},
+                                              {"past", pass_by},
+                                              {"past_threads", pass_by_in_threads},
+                                              {"capture_short", capture_short}};
   find_functions();
   return scenario_main(scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

@@ -54,6 +54,10 @@ void use_devices(void);
 void use_peers(void);
 void reset(void);
 void run_short(void);
+void be_hungry(void);
+void pass_by(void);
+void pass_by_in_threads(void);
+void capture_short(void);
 void share(void);
 
 #endif

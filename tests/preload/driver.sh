@@ -13,6 +13,7 @@ export HIPMM_RUNTIME FAKE_SOFTWARE LD_LIBRARY_PATH DRIVER_WAY
 
 echo '{ "stack": ["device"] }' >device.json
 echo '{ "stack": [{ "type": "pool", "growth": "segments" }, "device"] }' >pool.json
+echo '{ "limit_physical": "64MiB", "stack": [{ "type": "pool", "growth": "segments" }, "device"] }' >physical.json
 cat >limited.json <<'END'
 { "resources": {
     "memory": { "type": "device" }, "pool": { "type": "pool", "upstream": "memory", "growth": "segments" },
@@ -41,9 +42,20 @@ for DRIVER_WAY in linked default opened asked asked-old; do
   options='--config pool.json'
   good releases
   silent
-  HIPMM_SOFTWARE=memory=64MiB good short
+  HIPMM_SOFTWARE=memory=64MiB good short hungry capture_short
   silent
+  options='--config physical.json'
+  HIPMM_SOFTWARE=memory=256MiB good past
+  tells '^  device 0, created past hipmm (hipMemCreate, cuMemCreate)$'
+  tells '^    peak requested   64 MiB (67108864 bytes)$'
+  tells '^    left at exit     6 MiB (6291456 bytes) in 1 block$'
+  tells '^  first failure: cuMemCreate: "limit_physical" lets this process hold 64 MiB of device 0; it holds 0 bytes, and 66 MiB more are asked$'
+  says_once '^hipmm: cuMemCreate: "limit_physical" lets this process hold 64 MiB of device 0; it holds'
+  HIPMM_SOFTWARE=memory=256MiB good past_threads
 done
+options='--json --config physical.json'
+HIPMM_SOFTWARE=memory=256MiB good past
+tells '{"device":0,"kind":"past_hipmm","stack":null,"peak_requested_bytes":67108864,"live_bytes":6291456,"live_blocks":1,"peak_reserved_bytes":67108864}'
 
 # What the program asks and does besides; the runtime's own functions are never served.
 DRIVER_WAY=asked

@@ -54,6 +54,8 @@ void use_kinds(void)
   GOOD(driver.cuMemFreeHost(pinned));
   GOOD(driver.cuMemGetInfo_v2(&bytes, &total));
   CHECK(total == 4 * MIB && bytes == 4 * MIB);
+  GOOD(driver.cuDeviceTotalMem_v2(&total, 0));
+  CHECK(total == 4 * MIB);
 }
 
 /* What the program asks of a pointer. */

@@ -16,6 +16,81 @@ typedef struct {
   char reserved[64];
 } CUipcMemHandle;
 
+/* What takes 48 MiB of device memory for a moment here, whatever the arguments are. */
+/* clang-format off */
+#define HUNGRY_FUNCTIONS(X) \
+  X(cuGraphInstantiate, cuGraphInstantiate, 10000, (void **executable, void *graph, void **node, char *log, size_t bytes), \
+    (executable, graph, node, log, bytes)) \
+  X(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, \
+    (void **executable, void *graph, void **node, char *log, size_t bytes), (executable, graph, node, log, bytes)) \
+  X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, \
+    (void **executable, void *graph, void *parameters), (executable, graph, parameters)) \
+  X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, \
+    (void **executable, void *graph, void *parameters), (executable, graph, parameters)) \
+  X(cuGraphUpload, cuGraphUpload, 11010, (void *executable, CUstream stream), (executable, stream)) \
+  X(cuGraphUpload_ptsz, cuGraphUpload, 11010, (void *executable, CUstream stream), (executable, stream)) \
+  X(cuGraphLaunch, cuGraphLaunch, 10000, (void *executable, CUstream stream), (executable, stream)) \
+  X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, (void *executable, CUstream stream), (executable, stream)) \
+  X(cuArrayCreate_v2, cuArrayCreate, 3020, (void **array, const void *format), (array, format)) \
+  X(cuArray3DCreate_v2, cuArray3DCreate, 3020, (void **array, const void *format), (array, format)) \
+  X(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, (void **array, const void *format, unsigned levels), \
+    (array, format, levels)) \
+  X(cuMemHostRegister_v2, cuMemHostRegister, 6050, (void *ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  X(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020, \
+    (uint64_t *handle, void *shareable, int type), (handle, shareable, type)) \
+  X(cuMulticastCreate, cuMulticastCreate, 12010, (uint64_t *handle, const void *properties), (handle, properties)) \
+  X(cuMulticastBindMem, cuMulticastBindMem, 12010, \
+    (uint64_t multicast, size_t offset, uint64_t memory, size_t memory_offset, size_t bytes, uint64_t flags), \
+    (multicast, offset, memory, memory_offset, bytes, flags)) \
+  X(cuMulticastBindAddr, cuMulticastBindAddr, 12010, \
+    (uint64_t multicast, size_t offset, CUdeviceptr ptr, size_t bytes, uint64_t flags), \
+    (multicast, offset, ptr, bytes, flags)) \
+  X(cuCtxCreate_v3, cuCtxCreate, 11040, (CUcontext *context, void *affinity, int count, unsigned flags, int device), \
+    (context, affinity, count, flags, device)) \
+  X(cuCtxCreate_v4, cuCtxCreate, 12050, (CUcontext *context, void *parameters, unsigned flags, int device), \
+    (context, parameters, flags, device)) \
+  X(cuGreenCtxCreate, cuGreenCtxCreate, 12040, (void **context, void *description, int device, unsigned flags), \
+    (context, description, device, flags)) \
+  X(cuCtxSetLimit, cuCtxSetLimit, 3010, (int limit, size_t value), (limit, value)) \
+  X(cuModuleLoad, cuModuleLoad, 2000, (void **module, const char *file), (module, file)) \
+  X(cuModuleLoadData, cuModuleLoadData, 2000, (void **module, const void *image), (module, image)) \
+  X(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, \
+    (void **module, const void *image, unsigned count, int *options, void **values), \
+    (module, image, count, options, values)) \
+  X(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, (void **module, const void *image), (module, image)) \
+  X(cuModuleGetFunction, cuModuleGetFunction, 2000, (void **function, void *module, const char *name), \
+    (function, module, name)) \
+  X(cuModuleGetGlobal_v2, cuModuleGetGlobal, 3020, \
+    (CUdeviceptr *ptr, size_t *bytes, void *module, const char *name), (ptr, bytes, module, name)) \
+  X(cuLibraryLoadData, cuLibraryLoadData, 12000, \
+    (void **library, const void *image, int *options, void **values, unsigned count, int *library_options, \
+     void **library_values, unsigned library_count), \
+    (library, image, options, values, count, library_options, library_values, library_count)) \
+  X(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, \
+    (void **library, const char *file, int *options, void **values, unsigned count, int *library_options, \
+     void **library_values, unsigned library_count), \
+    (library, file, options, values, count, library_options, library_values, library_count)) \
+  X(cuLibraryGetModule, cuLibraryGetModule, 12000, (void **module, void *library), (module, library)) \
+  X(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, \
+    (CUdeviceptr *ptr, size_t *bytes, void *library, const char *name), (ptr, bytes, library, name)) \
+  X(cuKernelGetFunction, cuKernelGetFunction, 12000, (void **function, void *kernel), (function, kernel)) \
+  X(cuFuncLoad, cuFuncLoad, 12040, (void *function), (function)) \
+  HUNGRY_LAUNCHES(X, ) \
+  HUNGRY_LAUNCHES(X, _ptsz)
+
+#define HUNGRY_LAUNCHES(X, suffix) \
+  X(cuLaunchKernel##suffix, cuLaunchKernel, (sizeof #suffix > 1 ? 7000 : 4000), \
+    (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra), \
+    (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra)) \
+  X(cuLaunchKernelEx##suffix, cuLaunchKernelEx, 11060, \
+    (const void *settings, void *function, void **parameters, void **extra), (settings, function, parameters, extra)) \
+  X(cuLaunchCooperativeKernel##suffix, cuLaunchCooperativeKernel, 9000, \
+    (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters), \
+    (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters))
+/* clang-format on */
+
 /* X(name, the name that cuGetProcAddress() takes, the release that brought the function, parameters, arguments) */
 /* clang-format off */
 #define DRIVER_FUNCTIONS(X) \
@@ -50,6 +125,18 @@ typedef struct {
   X(cuMemCreate, cuMemCreate, 10020, (uint64_t *handle, size_t bytes, const void *properties, uint64_t flags), \
     (handle, bytes, properties, flags)) \
   X(cuMemRelease, cuMemRelease, 10020, (uint64_t handle), (handle)) \
+  X(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity, 10020, \
+    (size_t *bytes, const void *properties, int option), (bytes, properties, option)) \
+  X(cuMemAddressReserve, cuMemAddressReserve, 10020, \
+    (CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted, uint64_t flags), \
+    (address, bytes, alignment, wanted, flags)) \
+  X(cuMemAddressFree, cuMemAddressFree, 10020, (CUdeviceptr address, size_t bytes), (address, bytes)) \
+  X(cuMemMap, cuMemMap, 10020, (CUdeviceptr address, size_t bytes, size_t offset, uint64_t handle, uint64_t flags), \
+    (address, bytes, offset, handle, flags)) \
+  X(cuMemUnmap, cuMemUnmap, 10020, (CUdeviceptr address, size_t bytes), (address, bytes)) \
+  X(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000, (uint64_t *handle, CUdeviceptr address), \
+    (handle, address)) \
+  HUNGRY_FUNCTIONS(X) \
   X(cuGraphInstantiateWithFlags, cuGraphInstantiate, 12000, (void **executable, void *graph, uint64_t flags), \
     (executable, graph, flags)) \
   X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address), \

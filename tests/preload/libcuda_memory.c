@@ -61,17 +61,44 @@ PASS(cuMemCreate, hipMemCreate, (uint64_t * handle, size_t bytes, const void *pr
      (handle, bytes, properties, flags))
 PASS(cuMemRelease, hipMemRelease, (uint64_t handle), (handle))
 
+PASS(cuMemGetAllocationGranularity, hipMemGetAllocationGranularity,
+     (size_t * bytes, const void *properties, int option), (bytes, properties, option))
+PASS(cuMemAddressReserve, hipMemAddressReserve,
+     (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr wanted, uint64_t flags),
+     (address, bytes, alignment, wanted, flags))
+PASS(cuMemAddressFree, hipMemAddressFree, (CUdeviceptr address, size_t bytes), (address, bytes))
+PASS(cuMemMap, hipMemMap, (CUdeviceptr address, size_t bytes, size_t offset, uint64_t handle, uint64_t flags),
+     (address, bytes, offset, handle, flags))
+PASS(cuMemUnmap, hipMemUnmap, (CUdeviceptr address, size_t bytes), (address, bytes))
+PASS(cuMemRetainAllocationHandle, hipMemRetainAllocationHandle, (uint64_t * handle, CUdeviceptr address),
+     (handle, address))
+
 /* Takes 48 MiB for a moment, of what memory there is. */
-FUNCTION(cuGraphInstantiateWithFlags)(void **executable, void *graph, uint64_t flags)
+static int be_hungry(void)
 {
   CUdeviceptr memory;
   READY();
-  if (flags) return INVALID;
   int code = SOFTWARE("hipMalloc", (CUdeviceptr *, size_t))(&memory, (size_t)48 << 20);
-  if (code) return code;
-  *executable = graph;
-  return SOFTWARE("hipFree", (CUdeviceptr))(memory);
+  return code ? code : SOFTWARE("hipFree", (CUdeviceptr))(memory);
 }
+
+FUNCTION(cuGraphInstantiateWithFlags)(void **executable, void *graph, uint64_t flags)
+{
+  if (flags) return INVALID;
+  int code = be_hungry();
+  if (!code) *executable = graph;
+  return code;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define HUNGRY(name, base, since, parameters, arguments) \
+  FUNCTION(name) parameters                              \
+  {                                                      \
+    return be_hungry();                                  \
+  }
+HUNGRY_FUNCTIONS(HUNGRY)
+#pragma GCC diagnostic pop
 
 PASS(cuMemGetAddressRange_v2, hipMemGetAddressRange, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address),
      (base, bytes, address))

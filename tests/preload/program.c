@@ -12,6 +12,8 @@ static const struct scenario scenarios[] = {
     {"streams", scenario_streams},
     {"shortage", scenario_shortage},
     {"shortage_of_runtime", scenario_shortage_of_runtime},
+    {"repeats", scenario_repeats},
+    {"past", scenario_past},
     {"wrong", scenario_wrong},
     {"info", scenario_info},
     {"info_released", scenario_info_released},

@@ -27,6 +27,8 @@ void scenario_ordered(void);
 void scenario_streams(void);
 void scenario_shortage(void);
 void scenario_shortage_of_runtime(void);
+void scenario_repeats(void);
+void scenario_past(void);
 void scenario_wrong(void);
 void scenario_info(void);
 void scenario_info_released(void);

@@ -59,6 +59,72 @@ void scenario_shortage_of_runtime(void)
   GOOD(hipFree(fine));
 }
 
+/* Run with a device whose functions fail once for want of memory. */
+void scenario_repeats(void)
+{
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                     .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemAccessDesc access = {.location = properties.location, .flags = hipMemAccessFlagsProtReadWrite};
+  static unsigned char host[64 * KIB];
+  hipMemGenericAllocationHandle_t handle;
+  hipMemPool_t pool;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned, .location = properties.location};
+  hipStream_t streams[2];
+  hipEvent_t event;
+  hipGraph_t graph;
+  hipGraphExec_t executable;
+  void *memory;
+  GOOD(hipMalloc(&memory, KIB));
+  GOOD(hipFree(memory));
+  GOOD(hipStreamCreate(&streams[0]));
+  GOOD(hipStreamCreateWithPriority(&streams[1], hipStreamNonBlocking, 0));
+  GOOD(hipEventCreate(&event));
+  GOOD(hipHostRegister(host, sizeof host, 0));
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMemCreate(&handle, 2 * MIB, &properties, 0));
+  GOOD(hipMemAddressReserve(&memory, 2 * MIB, 0, NULL, 0));
+  GOOD(hipMemMap(memory, 2 * MIB, 0, handle, 0));
+  GOOD(hipMemSetAccess(memory, 2 * MIB, &access, 1));
+  GOOD(hipGraphCreate(&graph, 0));
+  GOOD(hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
+  GOOD(hipGraphLaunch(executable, streams[0]));
+  GOOD(hipGetLastError());
+  GOOD(hipStreamSynchronize(streams[0]));
+  GOOD(hipGraphExecDestroy(executable));
+  GOOD(hipGraphDestroy(graph));
+  GOOD(hipMemUnmap(memory, 2 * MIB));
+  GOOD(hipMemRelease(handle));
+  GOOD(hipMemAddressFree(memory, 2 * MIB));
+  GOOD(hipMemPoolDestroy(pool));
+  GOOD(hipHostUnregister(host));
+  GOOD(hipEventDestroy(event));
+  GOOD(hipStreamDestroy(streams[0]));
+  GOOD(hipStreamDestroy(streams[1]));
+}
+
+/* Run with a "limit_physical" of 16 MiB. */
+void scenario_past(void)
+{
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                     .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemGenericAllocationHandle_t handle, other;
+  void *memory;
+  GOOD(hipMemCreate(&handle, 10 * MIB, &properties, 0));
+  EXPECT(hipErrorOutOfMemory, hipMemCreate(&other, 8 * MIB, &properties, 0));
+  EXPECT(hipErrorOutOfMemory, hipGetLastError());
+  GOOD(hipGetLastError());
+  EXPECT(hipErrorOutOfMemory, hipMalloc(&memory, 8 * MIB));
+  EXPECT(hipErrorOutOfMemory, hipGetLastError());
+  GOOD(hipMalloc(&memory, 6 * MIB));
+  GOOD(hipFree(memory));
+  GOOD(hipMemCreate(&other, 6 * MIB, &properties, 0)); /* the pool's idle memory made room */
+  GOOD(hipGetLastError());
+  GOOD(hipMemRelease(other));
+  GOOD(hipMemRelease(handle));
+  GOOD(hipMalloc(&memory, 16 * MIB));
+  GOOD(hipFree(memory));
+}
+
 /* Run with a pool. */
 void scenario_wrong(void)
 {
@@ -81,11 +147,23 @@ void scenario_wrong(void)
   GOOD(hipFree(first));
 }
 
-/* Run on a device of 64 MiB: with a `limiting` of 16 MiB on a pool, or a pool of at most 16 MiB. */
+/* The device has so much by all functions. */
+static void expect_total(size_t bytes)
+{
+  size_t total = 0;
+  hipDeviceProp_t properties;
+  GOOD(hipDeviceTotalMem(&total, 0));
+  CHECK(total == bytes);
+  GOOD(hipGetDeviceProperties(&properties, 0));
+  CHECK(properties.totalGlobalMem == bytes && properties.warpSize > 0);
+}
+
+/* Run on a device of 64 MiB: with a `limiting` of 16 MiB on a pool, a pool of at most 16 MiB, or a "limit_physical". */
 void scenario_info(void)
 {
   size_t free_bytes, total_bytes;
   void *memory;
+  expect_total(16 * MIB); /* before the stack is built, and after */
   GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
   CHECK(total_bytes == 16 * MIB && free_bytes == 16 * MIB);
   GOOD(hipMalloc(&memory, 5 * MIB));
@@ -94,6 +172,7 @@ void scenario_info(void)
   GOOD(hipFree(memory));
   GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
   CHECK(free_bytes == 16 * MIB);
+  expect_total(16 * MIB);
 }
 
 /* Run with `async` on a device of 64 MiB: a failed allocation makes the driver give idle memory back, which is free once. */

@@ -94,6 +94,22 @@ tells '^  first failure: hipMalloc of 5 MiB: limiting: cannot allocate 5 MiB'
 options='--config pool.json'
 HIPMM_SOFTWARE=memory=64MiB good shortage_of_runtime
 silent
+calls=
+for call in StreamCreate StreamCreateWithPriority EventCreate HostRegister MemPoolCreate MemCreate MemMap MemSetAccess \
+  GraphInstantiate GraphLaunch; do
+  calls="$calls${calls:+;}hip$call:1:hipErrorOutOfMemory"
+done
+options='--config segments.json'
+HIPMM_SOFTWARE="fail=$calls" good repeats
+silent
+
+# A limit for what hipmm and the program itself take together.
+echo '{ "limit_physical": "16MiB", "stack": ["pool", "device"] }' >physical.json
+options='--config physical.json'
+good past
+says_once '^hipmm: hipMemCreate: "limit_physical" lets this process hold 16 MiB of device 0; it holds 10 MiB, and 8 MiB more are asked$'
+tells '^  device 0, created past hipmm (hipMemCreate, cuMemCreate)$'
+tells '^    peak requested   16 MiB'
 
 # Frees during a capture.
 echo '{ "stack": [{ "type": "pool", "maximum_size": "1MiB", "growth": "segments" }, "device"] }' >limited.json
@@ -119,6 +135,10 @@ cat >limited.json <<'END'
     "bins": { "type": "binning", "upstream": "pool", "bins": [ { "size": "64KiB" } ] } },
   "devices": { "default": "bins" } }
 END
+good info
+echo '{ "stack": [{ "type": "limiting", "limit": "25%" }, "device"] }' >limited.json
+good info
+options='--config physical.json'
 good info
 options='--config async.json'
 good info_released

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/inspect/publish.c: what stands in the file in shared memory that `hipmm top` reads. */
 #include "../../core/base/live_format.h"
+#include "../../core/stack/physical.h"
 #include "../support/fixture.h"
 
 #include <fcntl.h>
@@ -94,6 +95,25 @@ static void shows_what_resources_count(void **state)
     assert_int_equal(async->counters[i], LIVE_UNKNOWN);
   fixture_free(first, 1000, NULL);
   fixture_free(second, 5000, NULL);
+}
+
+static void shows_what_was_created_past_hipmm(void **state)
+{
+  enum { BYTES = 1 << 20 };
+  (void)state;
+  start_published("'stack': ['device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_int_equal(published()->n_rows, 2);
+  assert_true(physical_claim(0, BYTES));
+  physical_add_past(0, BYTES);
+  const struct live_row *past = row_of(published(), "devices/0/past_hipmm");
+  assert_int_equal(past->counters[LIVE_BYTES], BYTES);
+  assert_int_equal(past->counters[LIVE_BLOCKS], 1);
+  physical_remove_past(0, BYTES);
+  past = row_of(published(), "devices/0/past_hipmm");
+  assert_int_equal(past->counters[LIVE_RESERVED], 0);
+  assert_int_equal(past->counters[LIVE_PEAK_RESERVED], BYTES);
+  fixture_free(ptr, 1000, NULL);
 }
 
 /* Makes a file as a process leaves it that is killed; with its lock if `is_held`. Returns its descriptor. */
@@ -207,6 +227,7 @@ int main(void)
       publish_test(shows_what_resources_count),         publish_test(leaves_out_what_has_no_path),
       publish_test(removes_what_killed_processes_left), publish_test(counts_the_rows_that_have_no_room),
       publish_test(says_why_nothing_is_published),      publish_test(ends_with_the_last_user),
+      publish_test(shows_what_was_created_past_hipmm),
   };
   int failed = cmocka_run_group_tests_name("publish", tests, NULL, NULL);
   free(name);

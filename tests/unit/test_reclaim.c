@@ -3,6 +3,7 @@
  * in which order things are tried, and what the message says. The device has 256 MiB. */
 #include <hipmm/memory.h>
 
+#include "../../core/stack/physical.h"
 #include "../support/both_schedulers.h"
 
 #include <pthread.h>
@@ -52,17 +53,20 @@ static void takes_what_another_pool_holds_idle(void **state)
   }
 }
 
-/* Each type that keeps memory gives it to one that asks the runtime itself. */
+/* Each type that keeps memory. */
+static const char *const keepers[] = {"'k': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}",
+                                      "'k': {'type': 'pool', 'upstream': 'memory', 'growth': 'segments'}",
+                                      "'k': {'type': 'arena', 'upstream': 'memory'}",
+                                      "'k': {'type': 'monotonic', 'upstream': 'memory'}",
+                                      "'k': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '200MiB'}",
+                                      "'k': {'type': 'async', 'release_threshold': 'unlimited'}"};
+enum { KEEPERS = sizeof keepers / sizeof *keepers };
+
+/* They give it to one that asks the runtime itself. */
 static void takes_it_from_every_type(void **state)
 {
-  static const char *const keepers[] = {"'k': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}",
-                                        "'k': {'type': 'pool', 'upstream': 'memory', 'growth': 'segments'}",
-                                        "'k': {'type': 'arena', 'upstream': 'memory'}",
-                                        "'k': {'type': 'monotonic', 'upstream': 'memory'}",
-                                        "'k': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '200MiB'}",
-                                        "'k': {'type': 'async', 'release_threshold': 'unlimited'}"};
   (void)state;
-  for (size_t i = 0; i < sizeof keepers / sizeof *keepers; i++) {
+  for (size_t i = 0; i < KEEPERS; i++) {
     char graph[300];
     snprintf(graph, sizeof graph, "'resources': {%s, " MEMORY "}, 'devices': {'default': 'memory'}", keepers[i]);
     fixture_start(graph);
@@ -712,6 +716,122 @@ static void threads_that_ask_do_not_wait_for_each_other(void **state)
   fixture_run_threads(THREADS, want_too_much);
 }
 
+/* ---- The limit of physical memory ---- */
+
+static void refuses(const char *resource, size_t bytes, const char *message)
+{
+  void *ptr = NULL;
+  assert_status(hipmm_allocate(fixture_resource(resource), bytes, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message(message);
+}
+
+/* Idle memory of one resource makes room for another, as if the device were so small. */
+static void keeps_all_types_to_the_limit_together(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < KEEPERS; i++) {
+    char graph[300];
+    snprintf(graph, sizeof graph,
+             "'limit_physical': '220MiB', 'resources': {%s, " MEMORY "}, 'devices': {'default': 'memory'}", keepers[i]);
+    fixture_start(graph);
+    make_idle("k", 200 * MIB);
+    void *ptr = fixture_allocate(200 * MIB, NULL);
+    refuses("k", 30 * MIB,
+            "; \"limit_physical\" lets this process hold 220 MiB, and 20 MiB are left; memory holds 200 MiB");
+    refuses("memory", 221 * MIB, "; \"limit_physical\" lets this process hold only 220 MiB of device 0");
+    assert_in_range(fixture_peak_held_bytes(), 200 * MIB, 220 * MIB);
+    fixture_free(ptr, 200 * MIB, NULL);
+    hipmm_finalize();
+  }
+}
+
+/* A percentage is of what is free when the device is first used; another graph may have no limit. */
+static void takes_a_percentage_of_free_memory(void **state)
+{
+  (void)state;
+  fixture_start("'limit_physical': '50%', 'stack': ['device']");
+  fixture_free(fixture_allocate(128 * MIB, NULL), 128 * MIB, NULL);
+  refuses(NULL, 129 * MIB, "; \"limit_physical\" lets this process hold only 128 MiB of device 0");
+  hipmm_finalize();
+  fixture_start("'stack': ['device']");
+  fixture_free(fixture_allocate(200 * MIB, NULL), 200 * MIB, NULL);
+}
+
+/* Memory of the host, and managed memory, are not the device's own. */
+static void leaves_other_memory_alone(void **state)
+{
+  (void)state;
+  fixture_start("'limit_physical': '2MiB', 'resources': {'h': {'type': 'pinned'}, 'm': {'type': 'managed'}, " MEMORY
+                "}, 'devices': {'default': 'memory'}");
+  give("h", take("h", 10 * MIB, NULL), 10 * MIB, NULL);
+  give("m", take("m", 10 * MIB, NULL), 10 * MIB, NULL);
+  refuses("memory", 3 * MIB, "lets this process hold only 2 MiB of device 0");
+}
+
+/* What was created past hipmm counts too, until it is gone. */
+static void counts_what_was_created_past_hipmm(void **state)
+{
+  (void)state;
+  fixture_start("'limit_physical': '100MiB', 'stack': ['device']");
+  assert_true(physical_claim(0, 60 * MIB));
+  physical_add_past(0, 60 * MIB);
+  assert_false(physical_claim(0, 41 * MIB));
+  refuses(
+      NULL, 41 * MIB,
+      "; \"limit_physical\" lets this process hold 100 MiB, and 40 MiB are left; 60 MiB were created past hipmm; 41 "
+      "MiB would fit if 1 MiB of what is used were freed");
+  fixture_free(fixture_allocate(40 * MIB, NULL), 40 * MIB, NULL);
+  assert_true(physical_claim(0, 40 * MIB)); /* of a call that fails then */
+  physical_claim(0, -1);
+  fixture_free(fixture_allocate(40 * MIB, NULL), 40 * MIB, NULL);
+  physical_remove_past(0, 60 * MIB);
+  fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+  assert_int_equal(physical_past(0).peak_bytes, 60 * MIB);
+  assert_int_equal(physical_held_bytes(0), 0);
+}
+
+/* A call of the runtime that fails leaves nothing claimed. */
+static void claims_nothing_after_a_failure(void **state)
+{
+  void *ptr;
+  (void)state;
+  needs_software();
+  fixture_start_with("'fail': ['hipMalloc:1']", "'limit_physical': '100MiB', 'stack': ['device']");
+  assert_status(hipmm_allocate(NULL, 60 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+}
+
+enum { UNIT = 8 * (int)MIB };
+static atomic_int obtained;
+
+static void take_until_none_is_left(int *failures)
+{
+  void *ptr;
+  for (int turn = 0; turn < 4; turn++) {
+    enum hipmm_status status = hipmm_allocate(NULL, UNIT, NULL, &ptr);
+    if (!status) atomic_fetch_add(&obtained, 1);
+    *failures += status != HIPMM_OK && status != HIPMM_E_OUT_OF_MEMORY;
+  }
+}
+
+/* Two threads never have the last bytes both. */
+static void threads_keep_to_the_limit_exactly(void **state)
+{
+  void *ptr;
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    fixture_start("'limit_physical': '100MiB', 'stack': ['device']");
+    obtained = 0;
+    fixture_run_threads(THREADS, take_until_none_is_left);
+    while (!hipmm_allocate(NULL, UNIT, NULL, &ptr)) obtained++;
+    assert_int_equal(obtained, 12);
+    assert_int_equal(fixture_peak_held_bytes(), 12 * (size_t)UNIT);
+    assert_int_equal(physical_held_bytes(0), 12 * (size_t)UNIT);
+    hipmm_finalize();
+    assert_int_equal(physical_held_bytes(0), 0);
+  }
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 /* The hoarder is among the test's own plugins. */
@@ -760,6 +880,12 @@ int main(void)
       TEST(says_what_others_and_pieces_hold),
       BOTH(threads_share_a_device_without_a_failure),
       BOTH(threads_that_ask_do_not_wait_for_each_other),
+      TEST(keeps_all_types_to_the_limit_together),
+      TEST(takes_a_percentage_of_free_memory),
+      TEST(leaves_other_memory_alone),
+      TEST(counts_what_was_created_past_hipmm),
+      TEST(claims_nothing_after_a_failure),
+      TEST(threads_keep_to_the_limit_exactly),
   };
   return cmocka_run_group_tests(tests, find_plugins, NULL);
 }

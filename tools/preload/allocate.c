@@ -149,9 +149,7 @@ static int allocate_from_stack(const struct request *request)
   int code = 0;
   bool is_outermost = init_enter();
   enum outcome outcome = is_outermost ? allocate_try(request, &code) : OUTCOME_PASSED;
-  if (outcome == OUTCOME_PASSED) code = allocate_pass_on(request);
-  if (outcome == OUTCOME_PASSED && is_outermost && shortage_is_relieved(request->hook, code))
-    code = allocate_pass_on(request);
+  if (outcome == OUTCOME_PASSED) SHORTAGE_REPEAT(request->hook, is_outermost, code, allocate_pass_on(request));
   return reentry_finish(request->hook, outcome, code);
 }
 

@@ -60,14 +60,14 @@ static next_function exports_next(enum hook hook)
     return ((int(*) parameters)exports_next(hook))arguments;   \
   }
 
-/* Within another hooked call, that call decides whether to be repeated. */
-#define EXPORT_DEFINE_REPEATED(api, name, parameters, arguments)                         \
-  int api##name parameters                                                               \
-  {                                                                                      \
-    EXPORT_BEGIN(api, name, parameters, arguments)                                       \
-    int(*next) parameters = (int(*) parameters)exports_next(hook);                       \
-    const int code = next arguments;                                                     \
-    return !reentry_depth() && shortage_is_relieved(hook, code) ? next arguments : code; \
+#define EXPORT_DEFINE_REPEATED(api, name, parameters, arguments)   \
+  int api##name parameters                                         \
+  {                                                                \
+    EXPORT_BEGIN(api, name, parameters, arguments)                 \
+    int(*next) parameters = (int(*) parameters)exports_next(hook); \
+    int code;                                                      \
+    SHORTAGE_REPEAT(hook, !reentry_depth(), code, next arguments); \
+    return code;                                                   \
   }
 
 #define EXPORT_DECLARE_WORK(api, name, parameters, arguments, before, after) int api##name parameters;
@@ -159,7 +159,16 @@ static const int since[HOOK_COUNT] = {
     [HOOK_cuGraphInstantiateWithParams] = 12000, [HOOK_cuGraphInstantiateWithParams_ptsz] = 12000,
     [HOOK_cuGraphUpload] = 11010, [HOOK_cuGraphUpload_ptsz] = 11010, [HOOK_cuGraphLaunch] = 10000,
     [HOOK_cuGraphLaunch_ptsz] = 10000, [HOOK_cuLaunchKernel] = 4000, [HOOK_cuLaunchKernel_ptsz] = 7000,
-    [HOOK_cuLaunchKernelEx] = 11060, [HOOK_cuLaunchKernelEx_ptsz] = 11060};
+    [HOOK_cuLaunchKernelEx] = 11060, [HOOK_cuLaunchKernelEx_ptsz] = 11060,
+    [HOOK_cuEventCreate] = 2000, [HOOK_cuMemHostRegister_v2] = 6050, [HOOK_cuMemRelease] = 10020, [HOOK_cuMemMap] =
+    10020, [HOOK_cuMemUnmap] = 10020, [HOOK_cuMemRetainAllocationHandle] = 11000, [HOOK_cuMemSetAccess] = 10020,
+    [HOOK_cuMemImportFromShareableHandle] = 10020, [HOOK_cuMulticastCreate] = 12010, [HOOK_cuMulticastBindMem] =
+    12010, [HOOK_cuMulticastBindAddr] = 12010, [HOOK_cuCtxCreate_v2] = 3020, [HOOK_cuCtxCreate_v3] = 11040,
+    [HOOK_cuCtxCreate_v4] = 12050, [HOOK_cuGreenCtxCreate] = 12040, [HOOK_cuCtxSetLimit] = 3010,
+    [HOOK_cuModuleGetFunction] = 2000, [HOOK_cuModuleGetGlobal_v2] = 3020, [HOOK_cuLibraryGetModule] = 12000,
+    [HOOK_cuLibraryGetGlobal] = 12000, [HOOK_cuKernelGetFunction] = 12000, [HOOK_cuFuncLoad] = 12040,
+    [HOOK_cuGraphInstantiate] = 10000, [HOOK_cuGraphInstantiate_v2] = 11000, [HOOK_cuLaunchCooperativeKernel] = 9000,
+    [HOOK_cuLaunchCooperativeKernel_ptsz] = 9000, [HOOK_cuDeviceTotalMem_v2] = 3020};
 /* clang-format on */
 
 /* The driver's own cuGetProcAddress(). */
@@ -181,7 +190,7 @@ static bool exports_has_name(enum hook hook, const char *name, bool *is_per_thre
   size_t length = strlen(name);
   if (!since[hook] || strncmp(own, name, length) != 0) return false;
   *is_per_thread_out = !strcmp(own + length, "_ptsz");
-  return *is_per_thread_out || !own[length] || !strcmp(own + length, "_v2") || !strcmp(own + length, "WithFlags");
+  return *is_per_thread_out || !own[length] || !strncmp(own + length, "_v", 2) || !strcmp(own + length, "WithFlags");
 }
 
 /* The hook for `given`, which the driver gave for `name`. Addresses from cuGetProcAddress() need not be those from dlsym(),

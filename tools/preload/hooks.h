@@ -4,7 +4,7 @@
  * nor found.
  *
  * A new hook is a row here, and for a function of NVIDIA's driver its release in `since` of exports.c. The row's operation
- * is in allocate.c, release.c, query.c, pools.c, share.c, access.c or streams.c. */
+ * is in allocate.c, release.c, query.c, pools.c, share.c, past.c, access.c or streams.c. */
 #ifndef HIPMM_TOOLS_PRELOAD_HOOKS_H
 #define HIPMM_TOOLS_PRELOAD_HOOKS_H
 
@@ -66,9 +66,20 @@
   X(api, GetLastError, failure_last, (void), ()) \
   X(api, PeekAtLastError, failure_last, (void), ()) \
   X(api, SetDevice, streams_set_device, (int device), (device)) \
+  X(api, GetDeviceProperties, query_properties, (void *properties, int device), (properties, device)) \
   X(api, DeviceEnablePeerAccess, access_enable_peer, (int peer, unsigned flags), (peer, flags)) \
   X(api, DeviceDisablePeerAccess, access_disable_peer, (int peer), (peer)) \
   F(api, StreamIsCapturing)
+
+/* Physical memory that the program creates and maps itself. */
+#define HOOKS_OF_MAPPED(Y, X, api) \
+  Y(api, MemCreate, past_create, (uint64_t *handle, size_t bytes, const void *properties, uint64_t flags), \
+    (handle, bytes, properties, flags)) \
+  Y(api, MemRelease, past_release, (uint64_t handle), (handle)) \
+  X(api, MemRetainAllocationHandle, past_retain, (uint64_t *handle, void *ptr), (handle, ptr)) \
+  X(api, MemMap, past_map, (void *ptr, size_t bytes, size_t offset, uint64_t handle, uint64_t flags), \
+    (ptr, bytes, offset, handle, flags)) \
+  X(api, MemUnmap, past_unmap, (void *ptr, size_t bytes), (ptr, bytes))
 
 /* Since ROCm 6.3 the C++ form of hipHostMalloc() calls hipExtHostAlloc(). */
 #define HOOKS_OF_HIP(Y, X, P) \
@@ -94,10 +105,10 @@
   P(hip, DeviceGet, (int *device, int ordinal), (device, ordinal)) \
   P(hip, DeviceGetAttribute, (int *value, int attribute, int device), (value, attribute, device)) \
   P(hip, DeviceGetName, (char *name, int length, int device), (name, length, device)) \
-  P(hip, DeviceTotalMem, (size_t *bytes, int device), (bytes, device)) \
-  P(hip, GetDeviceProperties, (void *properties, int device), (properties, device)) \
-  P(hip, EventCreate, (hipmm_hip_event_t *event), (event)) \
-  P(hip, EventCreateWithFlags, (hipmm_hip_event_t *event, unsigned flags), (event, flags))
+  HOOKS_OF_MAPPED(Y, X, hip) \
+  X(hip, DeviceTotalMem, query_total, (size_t *bytes, int device), (bytes, device)) \
+  X(hip, GetDevicePropertiesR0600, query_properties, (void *properties, int device), (properties, device)) \
+  X(hip, GetDevicePropertiesR0000, query_properties, (void *properties, int device), (properties, device))
 
 /* Since CUDA 13, a device's pools by its location. */
 #define HOOKS_OF_LOCATIONS(X, nvidia) \
@@ -111,6 +122,7 @@
 /* A program that was compiled for per-thread default streams calls the functions whose names end in _ptsz. */
 #define HOOKS_OF_CUDA(Y, X, F) \
   HOOKS_OF_LOCATIONS(X, cuda) \
+  X(cuda, GetDeviceProperties_v2, query_properties, (void *properties, int device), (properties, device)) \
   Y(cuda, MallocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
     (ptr, bytes, stream)) \
   Y(cuda, MallocFromPoolAsync_ptsz, allocate_device_from_pool, \
@@ -175,6 +187,8 @@
     (pool, access, count)) \
   X(cu, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (pool, keep_bytes)) \
   HOOKS_OF_LOCATIONS(X, cu) \
+  HOOKS_OF_MAPPED(Y, X, cu) \
+  X(cu, DeviceTotalMem_v2, query_total, (size_t *bytes, int device), (bytes, device)) \
   X(cu, CtxEnablePeerAccess, access_enable_context, (void *peer, unsigned flags), (peer, flags)) \
   X(cu, CtxDisablePeerAccess, access_disable_context, (void *peer), (peer)) \
   X(cu, GetProcAddress_v2, exports_find_in_driver, \
@@ -310,11 +324,39 @@
   W(cu, EventDestroy_v2, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event)) \
   W(cu, CtxSynchronize, (void), (), (void)0, checks_host_after_device(hook))
 
-/* What takes device memory for itself. CUDA's runtime takes it from the driver. */
+/* What takes device memory for itself, or addresses whose tables lie there. CUDA's runtime takes it from the driver. A module
+ * that is loaded lazily takes its memory when its first function is asked for, or launched. */
+#define HOOKS_OF_SHORTAGE(R, api) \
+  R(api, MemSetAccess, (void *ptr, size_t bytes, const void *access, size_t count), (ptr, bytes, access, count)) \
+  R(api, MemImportFromShareableHandle, (uint64_t *handle, void *shareable, int type), (handle, shareable, type)) \
+  R(api, MipmappedArrayCreate, (void **array, const void *format, unsigned levels), (array, format, levels)) \
+  R(api, ModuleLoad, (void **module, const char *file), (module, file)) \
+  R(api, ModuleLoadData, (void **module, const void *image), (module, image)) \
+  R(api, ModuleLoadDataEx, (void **module, const void *image, unsigned count, int *options, void **values), \
+    (module, image, count, options, values)) \
+  R(api, ModuleLoadFatBinary, (void **module, const void *image), (module, image)) \
+  R(api, ModuleGetFunction, (void **function, void *module, const char *name), (function, module, name)) \
+  R(api, LibraryLoadData, \
+    (void **library, const void *image, int *options, void **values, unsigned count, int *library_options, \
+     void **library_values, unsigned library_count), \
+    (library, image, options, values, count, library_options, library_values, library_count)) \
+  R(api, LibraryLoadFromFile, \
+    (void **library, const char *file, int *options, void **values, unsigned count, int *library_options, \
+     void **library_values, unsigned library_count), \
+    (library, file, options, values, count, library_options, library_values, library_count)) \
+  R(api, GraphInstantiate, (void **executable, void *graph, void **node, char *log, size_t bytes), \
+    (executable, graph, node, log, bytes)) \
+  R(api, GraphInstantiateWithFlags, (void **executable, void *graph, uint64_t flags), (executable, graph, flags)) \
+  R(api, GraphInstantiateWithParams, (void **executable, void *graph, void *parameters), \
+    (executable, graph, parameters)) \
+  R(api, GraphUpload, (void *executable, hipmm_stream_t stream), (executable, stream)) \
+  R(api, GraphLaunch, (void *executable, hipmm_stream_t stream), (executable, stream))
+
 #define HOOKS_OF_HIP_SHORTAGE(R) \
-  R(hip, MemCreate, (void **handle, size_t bytes, const void *properties, uint64_t flags), \
-    (handle, bytes, properties, flags)) \
+  HOOKS_OF_SHORTAGE(R, hip) \
   R(hip, MallocPitch, (void **ptr, size_t *pitch, size_t width, size_t height), (ptr, pitch, width, height)) \
+  R(hip, MemAllocPitch, (void **ptr, size_t *pitch, size_t width, size_t height, unsigned element_bytes), \
+    (ptr, pitch, width, height, element_bytes)) \
   R(hip, Malloc3D, (void *pitched, struct extent extent), (pitched, extent)) \
   R(hip, MallocArray, (void **array, const void *format, size_t width, size_t height, unsigned flags), \
     (array, format, width, height, flags)) \
@@ -323,55 +365,73 @@
   R(hip, MallocMipmappedArray, \
     (void **array, const void *format, struct extent extent, unsigned levels, unsigned flags), \
     (array, format, extent, levels, flags)) \
-  R(hip, ModuleLoad, (void **module, const char *file), (module, file)) \
-  R(hip, ModuleLoadData, (void **module, const void *image), (module, image)) \
-  R(hip, ModuleLoadDataEx, (void **module, const void *image, unsigned count, int *options, void **values), \
-    (module, image, count, options, values)) \
-  R(hip, GraphInstantiate, (void **executable, void *graph, void **node, char *log, size_t bytes), \
-    (executable, graph, node, log, bytes)) \
-  R(hip, GraphInstantiateWithFlags, (void **executable, void *graph, uint64_t flags), (executable, graph, flags)) \
-  R(hip, GraphInstantiateWithParams, (void **executable, void *graph, void *parameters), \
-    (executable, graph, parameters)) \
-  R(hip, GraphUpload, (void *executable, hipmm_stream_t stream), (executable, stream)) \
-  R(hip, GraphLaunch, (void *executable, hipmm_stream_t stream), (executable, stream))
+  R(hip, ArrayCreate, (void **array, const void *format), (array, format)) \
+  R(hip, Array3DCreate, (void **array, const void *format), (array, format)) \
+  R(hip, HostRegister, (void *ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  R(hip, EventCreate, (hipmm_hip_event_t *event), (event)) \
+  R(hip, EventCreateWithFlags, (hipmm_hip_event_t *event, unsigned flags), (event, flags)) \
+  R(hip, ExtStreamCreateWithCUMask, (hipmm_stream_t *stream, uint32_t count, const uint32_t *mask), \
+    (stream, count, mask)) \
+  R(hip, DeviceSetLimit, (int limit, size_t value), (limit, value)) \
+  R(hip, GraphLaunch_spt, (void *executable, hipmm_stream_t stream), (executable, stream)) \
+  R(hip, LaunchKernel, \
+    (const void *function, struct blocks3 grid, struct blocks3 block, void **arguments, size_t shared_bytes, \
+     hipmm_stream_t stream), \
+    (function, grid, block, arguments, shared_bytes, stream)) \
+  R(hip, LaunchKernel_spt, \
+    (const void *function, struct blocks3 grid, struct blocks3 block, void **arguments, size_t shared_bytes, \
+     hipmm_stream_t stream), \
+    (function, grid, block, arguments, shared_bytes, stream)) \
+  R(hip, ModuleLaunchKernel, \
+    (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, hipmm_stream_t stream, void **parameters, void **extra), \
+    (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra))
 
-/* A module that is loaded lazily takes its memory at the launch of its first kernel. */
 #define HOOKS_OF_DRIVER_SHORTAGE(R) \
-  R(cu, MemCreate, (uint64_t *handle, size_t bytes, const void *properties, uint64_t flags), \
-    (handle, bytes, properties, flags)) \
+  HOOKS_OF_SHORTAGE(R, cu) \
   R(cu, ArrayCreate_v2, (void **array, const void *format), (array, format)) \
   R(cu, Array3DCreate_v2, (void **array, const void *format), (array, format)) \
-  R(cu, MipmappedArrayCreate, (void **array, const void *format, unsigned levels), (array, format, levels)) \
-  R(cu, ModuleLoad, (void **module, const char *file), (module, file)) \
-  R(cu, ModuleLoadData, (void **module, const void *image), (module, image)) \
-  R(cu, ModuleLoadDataEx, (void **module, const void *image, unsigned count, int *options, void **values), \
-    (module, image, count, options, values)) \
-  R(cu, ModuleLoadFatBinary, (void **module, const void *image), (module, image)) \
-  R(cu, LibraryLoadData, \
-    (void **library, const void *image, int *options, void **values, unsigned count, int *library_options, \
-     void **library_values, unsigned library_count), \
-    (library, image, options, values, count, library_options, library_values, library_count)) \
-  R(cu, LibraryLoadFromFile, \
-    (void **library, const char *file, int *options, void **values, unsigned count, int *library_options, \
-     void **library_values, unsigned library_count), \
-    (library, file, options, values, count, library_options, library_values, library_count)) \
-  R(cu, GraphInstantiateWithFlags, (void **executable, void *graph, uint64_t flags), (executable, graph, flags)) \
-  R(cu, GraphInstantiateWithParams, (void **executable, void *graph, void *parameters), \
-    (executable, graph, parameters)) \
+  R(cu, MemHostRegister_v2, (void *ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  R(cu, EventCreate, (hipmm_hip_event_t *event, unsigned flags), (event, flags)) \
+  R(cu, CtxCreate_v2, (void **context, unsigned flags, int device), (context, flags, device)) \
+  R(cu, CtxCreate_v3, (void **context, void *affinity, int count, unsigned flags, int device), \
+    (context, affinity, count, flags, device)) \
+  R(cu, CtxCreate_v4, (void **context, void *parameters, unsigned flags, int device), \
+    (context, parameters, flags, device)) \
+  R(cu, GreenCtxCreate, (void **context, void *description, int device, unsigned flags), \
+    (context, description, device, flags)) \
+  R(cu, CtxSetLimit, (int limit, size_t value), (limit, value)) \
+  R(cu, ModuleGetGlobal_v2, (void **ptr, size_t *bytes, void *module, const char *name), (ptr, bytes, module, name)) \
+  R(cu, LibraryGetModule, (void **module, void *library), (module, library)) \
+  R(cu, LibraryGetGlobal, (void **ptr, size_t *bytes, void *library, const char *name), (ptr, bytes, library, name)) \
+  R(cu, KernelGetFunction, (void **function, void *kernel), (function, kernel)) \
+  R(cu, FuncLoad, (void *function), (function)) \
+  R(cu, MulticastCreate, (uint64_t *handle, const void *properties), (handle, properties)) \
+  R(cu, MulticastBindMem, \
+    (uint64_t multicast, size_t offset, uint64_t memory, size_t memory_offset, size_t bytes, uint64_t flags), \
+    (multicast, offset, memory, memory_offset, bytes, flags)) \
+  R(cu, MulticastBindAddr, (uint64_t multicast, size_t offset, void *ptr, size_t bytes, uint64_t flags), \
+    (multicast, offset, ptr, bytes, flags)) \
+  R(cu, GraphInstantiate_v2, (void **executable, void *graph, void **node, char *log, size_t bytes), \
+    (executable, graph, node, log, bytes)) \
   R(cu, GraphInstantiateWithParams_ptsz, (void **executable, void *graph, void *parameters), \
     (executable, graph, parameters)) \
+  R(cu, GraphUpload_ptsz, (void *executable, hipmm_stream_t stream), (executable, stream)) \
+  R(cu, GraphLaunch_ptsz, (void *executable, hipmm_stream_t stream), (executable, stream)) \
   HOOKS_OF_LAUNCHES(R, ) \
   HOOKS_OF_LAUNCHES(R, _ptsz)
 
 #define HOOKS_OF_LAUNCHES(R, suffix) \
-  R(cu, GraphUpload##suffix, (void *executable, hipmm_stream_t stream), (executable, stream)) \
-  R(cu, GraphLaunch##suffix, (void *executable, hipmm_stream_t stream), (executable, stream)) \
   R(cu, LaunchKernel##suffix, \
     (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
      unsigned block_z, unsigned shared_bytes, hipmm_stream_t stream, void **parameters, void **extra), \
     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra)) \
   R(cu, LaunchKernelEx##suffix, (const void *settings, void *function, void **parameters, void **extra), \
-    (settings, function, parameters, extra))
+    (settings, function, parameters, extra)) \
+  R(cu, LaunchCooperativeKernel##suffix, \
+    (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, hipmm_stream_t stream, void **parameters), \
+    (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters))
 
 #define HOOKS(Y, X, P, R, W, F) \
   HOOKS_OF_BOTH(Y, X, F, hip) \
@@ -397,6 +457,11 @@ struct ipc_handle {
 /* hipExtent. */
 struct extent {
   size_t width, height, depth;
+};
+
+/* dim3. */
+struct blocks3 {
+  unsigned x, y, z;
 };
 
 #define HOOK_VALUE(api, name, ...) HOOK_##api##name,

@@ -49,6 +49,10 @@ int release_synchronize(void);
 
 int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes);
 
+/* How much memory a device has, here and in its properties: as query_memory_info() says. */
+int query_total(enum hook hook, size_t *bytes, int device);
+int query_properties(enum hook hook, void *properties, int device);
+
 /* These answer for the program's block, and refuse the pointer to a freed block as the runtime does. */
 int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr);
 int query_size(enum hook hook, void *ptr, size_t *bytes);
@@ -73,6 +77,16 @@ void share_forget(int device);
 
 /* hipMemPoolExportPointer(): refused for a block of hipmm's that is a part of an allocation. */
 int share_export(enum hook hook, void *data, void *ptr);
+
+/* ---- past.c ---- */
+
+/* hipMemCreate() and cuMemCreate(): passed on, counted, and held to the limit of physical memory; and what ends such memory, or
+ * makes it last. */
+int past_create(enum hook hook, uint64_t *handle, size_t bytes, const void *properties, uint64_t flags);
+int past_release(enum hook hook, uint64_t handle);
+int past_retain(enum hook hook, uint64_t *handle, void *ptr);
+int past_map(enum hook hook, void *ptr, size_t bytes, size_t offset, uint64_t handle, uint64_t flags);
+int past_unmap(enum hook hook, void *ptr, size_t bytes);
 
 /* ---- access.c ---- */
 

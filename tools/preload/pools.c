@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
+#include "shortage.h"
 #include "streams.h"
 
 #include <stdlib.h>
@@ -170,8 +171,9 @@ int pools_set_for_location(enum hook hook, const void *location, int type, hipmm
 int pools_create(enum hook hook, hipmm_hip_mempool_t *pool, const void *given)
 {
   const struct props *props = given;
+  int code;
   bool is_outermost = init_enter();
-  int code = next_two_pointers(hook, pool, given);
+  SHORTAGE_REPEAT(hook, is_outermost, code, next_two_pointers(hook, pool, given));
   if (!code && is_outermost && pool && props) {
     bool is_plain = props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE &&
                     !props->handle_types && !props->maximum_bytes && !props->usage;

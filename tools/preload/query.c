@@ -2,7 +2,10 @@
 /* query.c: answers the program's questions about memory; see operations.h. */
 #include "operations.h"
 
+#include "../../core/call/device_table.h"
+#include "../../core/option/option_value.h"
 #include "../../core/stack/instance_options.h"
+#include "../../core/stack/physical.h"
 #include "blocks.h"
 #include "contexts.h"
 #include "failure.h"
@@ -17,7 +20,7 @@ enum { ERROR_NOT_FOUND = 500 };
 /* ---- How much there is ----
  *
  * A limit counts if every path from the top of the stack to a source leads through it: the value "limit_bytes" (of
- * `limiting`), or the option "maximum_size" (of `pool` and others like it). */
+ * `limiting`), or the option "maximum_size" (of `pool` and others like it). The process has the graph's "limit_physical". */
 
 static bool query_value(const struct instance *instance, const char *name, uint64_t *value_out)
 {
@@ -30,16 +33,19 @@ static bool query_value(const struct instance *instance, const char *name, uint6
   return true;
 }
 
-static bool query_size_option(const struct instance *instance, const char *name, uint64_t *bytes_out)
+static const struct hipmm_option *query_size_option(const struct graph_node *node, const char *name)
 {
-  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  for (uint32_t row = 0; row < plugin->n_options; row++) {
-    if (plugin->options[row].type != HIPMM_OPTION_BYTES || strcmp(plugin->options[row].name, name)) continue;
-    const struct instance_options *set = atomic_load(&instance->options);
-    memcpy(bytes_out, (const char *)set->options + plugin->options[row].offset, sizeof *bytes_out);
-    return *bytes_out != HIPMM_UNLIMITED;
-  }
-  return false;
+  const struct hipmm_plugin *plugin = &node->plugin->descriptor;
+  const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, name);
+  return row && row->type == HIPMM_OPTION_BYTES ? row : NULL;
+}
+
+static bool query_maximum_size(const struct instance *instance, uint64_t *bytes_out)
+{
+  const struct hipmm_option *row = query_size_option(instance->node, "maximum_size");
+  if (!row) return false;
+  memcpy(bytes_out, (const char *)atomic_load(&instance->options)->options + row->offset, sizeof *bytes_out);
+  return *bytes_out != HIPMM_UNLIMITED;
 }
 
 /* What this resource lets through at most, and how much of it is taken. */
@@ -47,16 +53,27 @@ static bool query_limit(const struct instance *instance, uint64_t *limit_out, ui
 {
   if (query_value(instance, "limit_bytes", limit_out) && query_value(instance, "allocated_bytes", taken_out))
     return true;
-  return query_size_option(instance, "maximum_size", limit_out) && query_value(instance, "live_bytes", taken_out);
+  return query_maximum_size(instance, limit_out) && query_value(instance, "live_bytes", taken_out);
+}
+
+/* The same before the resource is built; of a percentage, the share of all memory. */
+static bool query_planned_limit(const struct graph_node *node, uint64_t total, uint64_t *limit_out)
+{
+  const struct hipmm_option *row = query_size_option(node, "limit");
+  struct option_number number;
+  if (!row) row = query_size_option(node, "maximum_size");
+  if (!row || !option_current_number(row, node->object, &number)) return false;
+  *limit_out = (uint64_t)(number.is_percent ? (long double)total * number.value / 100 : number.value);
+  return true;
 }
 
 /* Whether no source can be reached from the top but through `node`. */
-static bool query_all_paths_cross(const struct stack *stack, int node)
+static bool query_all_paths_cross(const struct graph *graph, int top, int node)
 {
   bool is_reached[GRAPH_MAX_NODES] = {false};
-  is_reached[stack->top] = true;
-  for (int i = stack->top; i >= 0; i--) {
-    const struct graph_node *at = &stack->graph->nodes[i];
+  is_reached[top] = true;
+  for (int i = top; i >= 0; i--) {
+    const struct graph_node *at = &graph->nodes[i];
     if (!is_reached[i] || i == node) continue;
     if (at->plugin->descriptor.role == HIPMM_ROLE_SOURCE) return false;
     for (size_t r = 0; r < at->n_references; r++) is_reached[at->references[r]] = true;
@@ -69,18 +86,27 @@ static uint64_t query_least(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-static void query_apply_limits(const struct served_device *served, size_t *free_bytes, size_t *total_bytes)
+/* `left`: NULL for the total alone. */
+static void query_apply(uint64_t limit, uint64_t taken, uint64_t *total, uint64_t *left)
+{
+  *total = query_least(*total, limit);
+  if (left) *left = query_least(*left, limit > taken ? limit - taken : 0);
+}
+
+static void query_apply_limits(const struct served_device *served, uint64_t *total, uint64_t *left)
 {
   const struct stack *stack = served->stack;
-  uint64_t total = *total_bytes, left = *free_bytes + (uint64_t)devices_idle_bytes(served), limit, taken;
+  const uint64_t idle = left ? (uint64_t)devices_idle_bytes(served) : 0, held = physical_held_bytes(served->device);
+  uint64_t limit, taken;
+  if (left) *left += idle;
+  query_apply(physical_limit(served->device), held > idle ? held - idle : 0, total, left);
   for (int i = 0; i <= stack->top; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !query_limit(instance, &limit, &taken) || !query_all_paths_cross(stack, i)) continue;
-    total = query_least(total, limit);
-    left = query_least(left, limit > taken ? limit - taken : 0);
+    if (instance->created && query_limit(instance, &limit, &taken) &&
+        query_all_paths_cross(stack->graph, stack->top, i))
+      query_apply(limit, taken, total, left);
   }
-  *total_bytes = total;
-  *free_bytes = query_least(left, total);
+  if (left) *left = query_least(*left, *total);
 }
 
 int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
@@ -92,8 +118,67 @@ int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
   bool is_served = is_for_us && init_ready(family);
   struct served_device *served = is_served ? devices_get(family, contexts_current_device(family)) : NULL;
   int code = next_two_pointers(hook, free_bytes, total_bytes);
-  if (served && !code && free_bytes && total_bytes) query_apply_limits(served, free_bytes, total_bytes);
+  if (served && !code && free_bytes && total_bytes) query_apply_limits(served, total_bytes, free_bytes);
   return reentry_finish(hook, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+/* ---- How much a device has ---- */
+
+/* What query_memory_info() will say. Programs ask so of devices that they never use, so no stack is built for the answer. */
+static uint64_t query_limited_total(enum family family, int device, uint64_t total)
+{
+  struct graph *graph;
+  uint64_t limit;
+  if (init_is_off(family) || !init_ready(family)) return total;
+  const struct served_device *served = devices_if_served(device);
+  if (served) {
+    query_apply_limits(served, &total, NULL);
+    return total;
+  }
+  if (device_table_graph(device, &graph)) return total;
+  const int top = graph_top(graph, device);
+  for (int i = 0; i <= top; i++)
+    if (query_planned_limit(&graph->nodes[i], total, &limit) && query_all_paths_cross(graph, top, i))
+      query_apply(limit, 0, &total, NULL);
+  graph_release(graph);
+  query_apply(physical_limit(device), 0, &total, NULL);
+  return total;
+}
+
+int query_total(enum hook hook, size_t *bytes, int device)
+{
+  bool is_outermost = init_enter();
+  int code = ((int (*)(size_t *, int))next_function_of(hook))(bytes, device);
+  if (is_outermost && !code && bytes) *bytes = query_limited_total(hook_family(hook), device, *bytes);
+  reentry_leave();
+  return code;
+}
+
+/* Where totalGlobalMem lies: behind the name up to HIP 5; behind the name and the identifiers since HIP 6 and CUDA 10. A
+ * runtime may have either layout under each name of its function, so HIP's is the one that has the device's total there. */
+static size_t query_place_of_total(enum family family, const char *properties, int device)
+{
+  enum { BEFORE_6 = 256, SINCE_6 = 288 };
+  size_t total = 0, found = 0;
+  next_function next = family == FAMILY_HIP ? next_find(HOOK_hipDeviceTotalMem) : NULL;
+  if (!next || ((int (*)(size_t *, int))next)(&total, device)) return SINCE_6;
+  memcpy(&found, properties + BEFORE_6, sizeof found);
+  return found == total ? BEFORE_6 : SINCE_6;
+}
+
+int query_properties(enum hook hook, void *properties, int device)
+{
+  size_t total;
+  bool is_outermost = init_enter();
+  int code = ((int (*)(void *, int))next_function_of(hook))(properties, device);
+  if (is_outermost && !code && properties) {
+    char *place = (char *)properties + query_place_of_total(hook_family(hook), properties, device);
+    memcpy(&total, place, sizeof total);
+    total = query_limited_total(hook_family(hook), device, total);
+    memcpy(place, &total, sizeof total);
+  }
+  reentry_leave();
+  return code;
 }
 
 /* ---- Where it is ---- */

@@ -6,6 +6,7 @@
 #include "../../core/base/text.h"
 #include "../../core/base/units.h"
 #include "../../core/runtime/hip.h"
+#include "../../core/stack/physical.h"
 #include "checks.h"
 #include "devices.h"
 #include "failure.h"
@@ -54,6 +55,20 @@ static bool report_get_memory(const struct served_device *served, enum kind kind
       .driver_alone_bytes = kind == KIND_DEVICE ? atomic_load(&usage->driver_peak_bytes) : REPORT_UNKNOWN};
   devices_peak_reserved(served, kind, &memory_out->peak_reserved_bytes);
   return memory_out->peak_requested_bytes != 0;
+}
+
+/* The same for what the program created past hipmm. */
+static bool report_get_past(int device, struct report_memory *memory_out)
+{
+  const struct physical_past past = physical_past(device);
+  *memory_out = (struct report_memory){.device = device,
+                                       .kind = "past_hipmm",
+                                       .peak_requested_bytes = (int64_t)past.peak_bytes,
+                                       .live_bytes = (int64_t)past.bytes,
+                                       .live_blocks = (int64_t)past.count,
+                                       .peak_reserved_bytes = (int64_t)past.peak_bytes,
+                                       .driver_alone_bytes = REPORT_UNKNOWN};
+  return past.peak_bytes != 0;
 }
 
 /* The lines of a resource's report, of which so many are told. */
@@ -119,11 +134,28 @@ static void report_print_calls(struct report_draft *out)
   }
 }
 
+static void report_print_live(struct report_draft *out, const struct report_memory *memory, bool is_running)
+{
+  char more[64] = "";
+  if (memory->live_blocks)
+    snprintf(more, sizeof more, " in %lld block%s", (long long)memory->live_blocks,
+             text_plural((uint64_t)memory->live_blocks));
+  report_print_bytes(out, is_running ? "now" : "left at exit", memory->live_bytes, more);
+}
+
+static void report_print_past(struct report_draft *out, int device, bool is_running)
+{
+  struct report_memory memory;
+  if (!report_get_past(device, &memory)) return;
+  report_add(out, "  device %d, created past hipmm (hipMemCreate, cuMemCreate)\n", memory.device);
+  report_print_bytes(out, "peak requested", memory.peak_requested_bytes, "");
+  report_print_live(out, &memory, is_running);
+}
+
 static void report_print_memory(struct report_draft *out, const struct served_device *served, enum kind kind,
                                 bool is_running)
 {
   struct report_memory memory;
-  char more[64] = "";
   if (!report_get_memory(served, kind, &memory)) return;
   report_add(out, "  device %d, %s memory\n", memory.device, memory.kind);
   report_print_bytes(out, "peak requested", memory.peak_requested_bytes, "");
@@ -133,10 +165,7 @@ static void report_print_memory(struct report_draft *out, const struct served_de
     report_add(out, "    %-16s counted with device memory\n", "peak reserved");
   if (memory.driver_alone_bytes != REPORT_UNKNOWN)
     report_print_bytes(out, "driver alone", memory.driver_alone_bytes, "");
-  if (memory.live_blocks)
-    snprintf(more, sizeof more, " in %lld block%s", (long long)memory.live_blocks,
-             text_plural((uint64_t)memory.live_blocks));
-  report_print_bytes(out, is_running ? "now" : "left at exit", memory.live_bytes, more);
+  report_print_live(out, &memory, is_running);
 }
 
 /* What the figures above mean. `has_device`: there is memory of a device, which has an estimate for the driver. */
@@ -188,6 +217,8 @@ static void report_print(const struct report_request *request, struct report_dra
     has_memory |= atomic_load(&served->usage[i % KIND_COUNT].peak_bytes) != 0;
     has_device |= atomic_load(&served->usage[KIND_DEVICE].peak_bytes) != 0;
   }
+  for (int device = 0; device < DEVICES_MOST && is_served; device++)
+    report_print_past(out, device, request->moment == REPORT_RUNNING);
   if (request->has_resources && is_served) devices_visit(report_add_resource, &(struct report_lines){.text = out});
   if (failure_first()) report_add(out, "  first failure: %s\n", failure_first());
   report_print_legend(out, has_memory, has_device, request->moment == REPORT_RUNNING);
@@ -214,6 +245,8 @@ static void report_print_json_memory(struct report_draft *out)
     const struct served_device *served = devices_if_served(i / KIND_COUNT);
     if (served && report_get_memory(served, (enum kind)(i % KIND_COUNT), &memory)) report_add_memory(out, &memory);
   }
+  for (int device = 0; device < DEVICES_MOST && !init_is_forked(); device++)
+    if (report_get_past(device, &memory)) report_add_memory(out, &memory);
 }
 
 /* What `hipmm run --check-streams` has found. */

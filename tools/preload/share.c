@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
+#include "shortage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -256,12 +257,15 @@ static int share_open_part(enum hook hook, void **ptr, const struct share_handle
 
 int share_open(enum hook hook, void **ptr, struct ipc_handle given, unsigned flags)
 {
+  int code;
   struct share_handle handle;
   bool is_outermost = init_enter();
   memcpy(&handle, &given, sizeof handle);
-  if (!is_outermost || memcmp(handle.magic, magic, sizeof magic) != 0)
-    return reentry_finish(hook, OUTCOME_PASSED, ((open_function *)next_function_of(hook))(ptr, given, flags));
-  int code = share_open_part(hook, ptr, &handle, flags);
+  if (!is_outermost || memcmp(handle.magic, magic, sizeof magic) != 0) {
+    SHORTAGE_REPEAT(hook, is_outermost, code, ((open_function *)next_function_of(hook))(ptr, given, flags));
+    return reentry_finish(hook, OUTCOME_PASSED, code);
+  }
+  SHORTAGE_REPEAT(hook, true, code, share_open_part(hook, ptr, &handle, flags));
   return reentry_finish(hook, code ? OUTCOME_FAILED : OUTCOME_SERVED, code);
 }
 

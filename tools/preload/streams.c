@@ -8,6 +8,7 @@
 #include "devices.h"
 #include "init.h"
 #include "next_symbol.h"
+#include "shortage.h"
 
 #include <stdlib.h>
 
@@ -116,21 +117,27 @@ static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_
 
 int streams_create(enum hook hook, hipmm_stream_t *stream)
 {
+  int code;
   bool is_outermost = init_enter();
-  return streams_finish(hook, is_outermost, stream, 0, next_pointer(hook, stream));
+  SHORTAGE_REPEAT(hook, is_outermost, code, next_pointer(hook, stream));
+  return streams_finish(hook, is_outermost, stream, 0, code);
 }
 
 int streams_create_with_flags(enum hook hook, hipmm_stream_t *stream, unsigned flags)
 {
+  int code;
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipmm_stream_t *, unsigned))next_function_of(hook))(stream, flags);
+  SHORTAGE_REPEAT(hook, is_outermost, code,
+                  ((int (*)(hipmm_stream_t *, unsigned))next_function_of(hook))(stream, flags));
   return streams_finish(hook, is_outermost, stream, flags, code);
 }
 
 int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigned flags, int priority)
 {
+  int code;
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipmm_stream_t *, unsigned, int))next_function_of(hook))(stream, flags, priority);
+  SHORTAGE_REPEAT(hook, is_outermost, code,
+                  ((int (*)(hipmm_stream_t *, unsigned, int))next_function_of(hook))(stream, flags, priority));
   return streams_finish(hook, is_outermost, stream, flags, code);
 }
 
@@ -232,8 +239,9 @@ int streams_set_device(enum hook hook, int device)
 
 int streams_retain_context(enum hook hook, void **context, int device)
 {
+  int code;
   bool is_outermost = reentry_enter();
-  int code = ((int (*)(void **, int))next_function_of(hook))(context, device);
+  SHORTAGE_REPEAT(hook, is_outermost, code, ((int (*)(void **, int))next_function_of(hook))(context, device));
   if (is_outermost && !code) streams_mark_used(device);
   reentry_leave();
   return code;

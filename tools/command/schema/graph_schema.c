@@ -213,14 +213,16 @@ static json_t *graph_schema_top_properties(const struct schema_plugins *plugins)
                                      "Initialisation makes the device of the process's rank on its host current for "
                                      "the calling thread; by default the program chooses");
   json_t *address = graph_schema_text("The address of this schema", "string");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
                    graph_schema_title(address, "Schema", "/usr/share/hipmm/hipmm.schema.json"), "version",
                    graph_schema_title(version, "Version", "1"), "runtime",
                    graph_schema_title(graph_schema_runtime(plugins), "Runtime", "auto"), "plugin_path",
                    graph_schema_title(graph_schema_plugin_path(), "Folders of plugins", "plugins"), "publish",
                    graph_schema_title(publish, "Publish counters", "true"), "report",
                    graph_schema_title(report, "Report", "report.%r.json"), "current_device",
-                   graph_schema_title(current_device, "Current device", "local_rank"), "resources",
+                   graph_schema_title(current_device, "Current device", "local_rank"), graph_limit_physical.name,
+                   graph_schema_title(option_schema(&graph_limit_physical), "Limit of physical memory", "16GiB"),
+                   "resources",
                    graph_schema_title(graph_schema_resources(), "Resources",
                                       "{\"memory\": {\"type\": \"device\"}, \"pool\": {\"type\": \"pool\", "
                                       "\"upstream\": \"memory\", \"maximum_size\": \"90%\"}}"),

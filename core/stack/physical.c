@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* physical.c: see physical.h. The runtime's table asks here before each call that takes physical memory (hip_guard_memory()).
+ * What a call is about to take is claimed until it is counted, so that two threads cannot both have the last bytes. Sources
+ * that take no memory of the device's own (managed and host memory) are not counted. */
+#include "physical.h"
+
+#include "../graph/graph.h"
+#include "../runtime/hip.h"
+#include "stack.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static struct {
+  atomic_uint_fast64_t limit; /* in bytes; 0: not known yet */
+  atomic_int_fast64_t held;   /* by sources */
+  atomic_int_fast64_t claimed, past, peak_past, past_count;
+} devices[STACK_MOST_DEVICES];
+
+/* The graph's; 0: none. */
+static atomic_uint_fast64_t wanted_bytes;
+static _Atomic double wanted_percent;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one claim is decided at a time */
+
+/* What the thread's call of the runtime has claimed and no source has counted yet. */
+static _Thread_local struct {
+  int device;
+  int64_t bytes;
+} claim;
+
+/* ---- The limit ---- */
+
+void physical_set_limit(const struct graph *graph)
+{
+  atomic_store(&wanted_bytes, graph ? graph->limit_bytes : 0);
+  atomic_store(&wanted_percent, graph ? graph->limit_percent : 0);
+  for (int device = 0; device < STACK_MOST_DEVICES; device++) atomic_store(&devices[device].limit, 0);
+  hip_guard_memory(graph && (graph->limit_bytes || graph->limit_percent > 0) ? physical_claim : NULL);
+}
+
+/* 0: there is none, or the runtime does not tell now. */
+static uint64_t physical_find_limit(int device)
+{
+  double percent = atomic_load(&wanted_percent);
+  if (!(percent > 0)) return atomic_load(&wanted_bytes);
+  size_t unused = 0, total = 0;
+  int previous = hip_enter_device(device), code = hip_table()->MemGetInfo(&unused, &total);
+  if (code) hip_table()->GetLastError();
+  hip_leave_device(device, previous);
+  uint64_t share = (uint64_t)((long double)unused * (long double)percent / 100);
+  return code ? 0 : share ? share : 1;
+}
+
+uint64_t physical_limit(int device)
+{
+  uint_fast64_t unknown = 0, limit = atomic_load(&devices[device].limit);
+  if (limit) return limit;
+  limit = physical_find_limit(device);
+  if (!limit) return HIPMM_UNLIMITED;
+  return atomic_compare_exchange_strong(&devices[device].limit, &unknown, limit) ? limit : unknown;
+}
+
+/* A source counts first and settles its claim then, so what is claimed is read first: memory is never missing here. */
+uint64_t physical_held_bytes(int device)
+{
+  int64_t claimed = atomic_load(&devices[device].claimed), past = atomic_load(&devices[device].past);
+  int64_t held = atomic_load(&devices[device].held) + claimed + past;
+  return held > 0 ? (uint64_t)held : 0;
+}
+
+/* ---- Calls that take memory ---- */
+
+static void physical_settle(int64_t bytes)
+{
+  if (bytes > claim.bytes) bytes = claim.bytes;
+  if (!bytes) return;
+  claim.bytes -= bytes;
+  atomic_fetch_sub(&devices[claim.device].claimed, bytes);
+}
+
+/* A claim that is left is of a call whose memory its source did not count. */
+bool physical_claim(int device, int64_t bytes)
+{
+  physical_settle(INT64_MAX);
+  if (bytes <= 0 || device < 0 || device >= STACK_MOST_DEVICES) return true;
+  uint64_t limit = physical_limit(device);
+  pthread_mutex_lock(&lock);
+  uint64_t held = physical_held_bytes(device);
+  bool is_admitted = held <= limit && (uint64_t)bytes <= limit - held;
+  if (is_admitted) atomic_fetch_add(&devices[device].claimed, bytes);
+  pthread_mutex_unlock(&lock);
+  claim.device = device;
+  claim.bytes = is_admitted ? bytes : 0;
+  return is_admitted;
+}
+
+void physical_count(const struct instance *source, int64_t bytes)
+{
+  if (!(source->node->plugin->descriptor.flags & HIPMM_PLUGIN_DEVICE_MEMORY)) return;
+  atomic_fetch_add(&devices[source->stack->device].held, bytes);
+  if (bytes > 0) physical_settle(bytes);
+}
+
+void physical_add_past(int device, uint64_t bytes)
+{
+  int64_t now = atomic_fetch_add(&devices[device].past, (int64_t)bytes) + (int64_t)bytes;
+  int_fast64_t peak = atomic_load(&devices[device].peak_past);
+  while (now > peak && !atomic_compare_exchange_weak(&devices[device].peak_past, &peak, now)) continue;
+  atomic_fetch_add(&devices[device].past_count, 1);
+  physical_settle(INT64_MAX);
+}
+
+void physical_remove_past(int device, uint64_t bytes)
+{
+  atomic_fetch_sub(&devices[device].past, (int64_t)bytes);
+  atomic_fetch_sub(&devices[device].past_count, 1);
+}
+
+struct physical_past physical_past(int device)
+{
+  return (struct physical_past){.bytes = (uint64_t)atomic_load(&devices[device].past),
+                                .peak_bytes = (uint64_t)atomic_load(&devices[device].peak_past),
+                                .count = (uint64_t)atomic_load(&devices[device].past_count)};
+}
