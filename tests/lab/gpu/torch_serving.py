@@ -63,6 +63,11 @@ def arguments():
 # ---- The engine
 
 
+def on_host(model):
+    return {name: torch.empty_like(value, device="cpu", pin_memory=True).copy_(value)
+            for name, value in model.state_dict().items()}
+
+
 class Engine:
     """Decodes with PyTorch alone. Where it keeps its memory, and how it sleeps, are for subclasses."""
 
@@ -72,7 +77,7 @@ class Engine:
             torch.manual_seed(7)
             self.model = torch_models.Decoder(chosen.layers, chosen.width, max(SIZES), chosen.length)
             self.model = self.model.requires_grad_(False).bfloat16()
-        self.checkpoint = {name: value.cpu().pin_memory() for name, value in self.model.state_dict().items()}
+        self.checkpoint = on_host(self.model)
         with self.place("kv"):
             self.cache = self.new_cache()
         self.tokens = torch.zeros(max(SIZES), 1, dtype=torch.long, device="cuda")
@@ -111,6 +116,7 @@ class Engine:
 
     def capture(self):
         pool, graphs = self.graph_pool(), {}
+        self.positions.zero_()
         for rows in SIZES:
             self.decode(rows)
             torch.cuda.synchronize()
@@ -134,7 +140,7 @@ class Engine:
         return torch.stack(said, 1).tolist()
 
     def sleep(self, level):
-        self.saved = {name: value.cpu().pin_memory() for name, value in self.model.state_dict().items()} if level == 1 else None
+        self.saved = on_host(self.model) if level == 1 else None
         for parameter in self.model.parameters():
             parameter.data = torch.empty(0, dtype=torch.bfloat16, device="cuda")
         self.cache = self.graphs = None
@@ -223,6 +229,8 @@ def measure(chosen):
         figures[f"sleep{level}"], _ = timed(engine.sleep, level)
         asleep = used()
         figures[f"asleep{level}"] = asleep - before
+        reserved = [value for name, value in torch.cuda.memory_stats().items() if name.startswith("reserved") and "current" in name]
+        assert min(reserved) >= 0, reserved
         spoil(asleep, figures["awake"] + before)
         figures[f"wake{level}"], _ = timed(engine.wake, level)
         figures["right"] = figures["right"] and [engine.serve(each) for each in prompts] == expected
