@@ -110,6 +110,58 @@ def test_a_region_is_another_resource(torch):
     assert (live(), live("weights")) == (0, 0)
 
 
+MAPPED = {name: {"type": "pool", "upstream": "memory", "growth": "mapped"} for name in ("main", "weights", "kv")}
+
+
+@pytest.mark.graph({"runtime": "software", "resources": {"memory": {"type": "device"}, **MAPPED}, "devices": {"default": "main"}})
+def test_segments_of_regions_sleep_and_wake(torch):
+    """As an engine's: PyTorch's own allocator asks for segments by hipmm_torch_try_malloc() (the bridge), or by the function
+    of pool()'s allocator."""
+    try_malloc = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(
+        address("hipmm_torch_try_malloc")
+    )
+    allocator = torch.allocator()
+
+    def segment(region):
+        block = ctypes.c_void_p()
+        with torch.region(region):
+            status = try_malloc(20 * MIB, 0, None, ctypes.byref(block))
+        return status, block.value
+
+    (_, weights), (_, cache) = segment("weights"), segment("kv")
+    with torch.region("kv"):
+        by_pool = allocator.malloc(20 * MIB, 0, None)
+    data = bytes(range(256)) * (20 * MIB // 256)
+    ctypes.memmove(weights, data, len(data))
+    reserved, free = torch.memory_stats()["reserved_bytes.all.current"], hipmm.device_memory()[0]
+    for level in (1, 2):
+        hipmm.sleep("kv", keep=False)
+        hipmm.sleep("weights", keep=level == 1)
+        assert hipmm.device_memory()[0] - free == reserved >= 60 * MIB
+        assert torch.memory_stats()["reserved_bytes.all.current"] == 0
+        assert torch.memory_stats()["allocated_bytes.all.current"] == 60 * MIB
+        assert segment("kv")[0] != 0
+        with torch.region("kv"):
+            assert allocator.malloc(20 * MIB, 0, None) is None
+        awake = allocator.malloc(MIB, 0, None)  # of main
+        assert awake
+        allocator.free(awake, MIB, 0, None)
+        hipmm.resource().trim()
+        hipmm.wake("kv")
+        hipmm.wake("weights")
+        assert hipmm.device_memory()[0] == free
+        if level == 1:
+            assert ctypes.string_at(weights, len(data)) == data
+        ctypes.memset(cache, 7, 20 * MIB)
+    hipmm.sleep("kv", keep=False)
+    allocator.free(cache, 20 * MIB, 0, None)
+    hipmm.wake("kv")
+    assert hipmm.query("devices/0/kv/live_bytes") == 20 * MIB
+    for block in (by_pool, weights):
+        allocator.free(block, 20 * MIB, 0, None)
+    assert torch.memory_stats()["allocated_bytes.all.current"] == 0
+
+
 def test_figures(torch):
     allocator = torch.allocator()
     block = allocator.malloc(5 * MIB, 0, None)

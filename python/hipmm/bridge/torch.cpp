@@ -1138,6 +1138,7 @@ public:
     observe(of.reserved, static_cast<int64_t>(held) + others, static_cast<int64_t>(held_peak) + others);
     /* Of what hipmm holds, the blocks that are small count as small, and all else as large, as in snapshot(). */
     int64_t small = stats.reserved_bytes[SMALL].current + of.own[ALLOCATED_BYTES][SMALL].current;
+    small = std::min(small, of.reserved.current); /* what sleeps is live, and not held */
     stats.reserved_bytes[ALL] = of.reserved;
     observe(stats.reserved_bytes[SMALL], small, small);
     observe(stats.reserved_bytes[LARGE], of.reserved.current - small, of.reserved.peak - small);

@@ -51,6 +51,9 @@ STEPS = [
     ("peers-cupy", steps_peers.cupy, 60),
     ("ranks", steps_peers.ranks, 90),
     ("allocators", steps_allocators.allocators, 240),
+    ("serving", steps_programs.serving, 100),
+    ("programs", steps_programs.programs, 280),
+    ("sharded", steps_peers.sharded, 90),
 ]
 
 

@@ -8,7 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from proof import mib, number
-from steps_programs import needs, served
+from steps_programs import SHARDED, needs, served, ways_by_turns
 
 AT_ONCE = 4  # processes
 
@@ -284,3 +284,8 @@ def ranks(proof):
     figures = proof.table("two ranks", ["rank", "device", "peak requested MiB", "peak reserved MiB"])
     for row in rows:
         figures.append([row["rank"], row["device"], mib(row["peak_requested_bytes"]), mib(row["peak_reserved_bytes"])])
+
+
+def sharded(proof):
+    if needs_two(proof, "sharded", "torch"):
+        ways_by_turns(proof, SHARDED, "--turns", 60, "--seconds", 32)

@@ -49,6 +49,25 @@ AS_LITTLE = 1.01
 AS_FAST = 0.98  # the median of the turns of two that are as fast is within a percent or two of 1
 
 
+def by_turns(proof, mode, words, allocators, limit, **environment):
+    """For each training but the first: the first, itself, how many times as fast it is, and the quartiles."""
+    done = proof.python("torch_turns.py", *allocators, *words, limit=limit, **environment)
+    found = done.json()
+    name = f"{mode}, beside {allocators[0]}"
+    if not proof.check(f"{name}: trains", done.status == 0 and found, done.last_words()):
+        return
+    theirs, *others = found["trainings"]
+    for one, as_fast, quartiles in zip(others, found["as_fast"], found["quartiles"]):
+        which = one["allocator"]
+        proof.check(f"{name}: {which} has the same losses", theirs["losses"] == one["losses"],
+                    f"{theirs['losses']} and {one['losses']}")
+        if which in ("hipmm", "run"):
+            proof.check(f"{name}: {which} is as fast", as_fast >= AS_FAST, f"{as_fast} times")
+            proof.check(f"{name}: {which} holds as little", one["most_bytes_held"] <= AS_LITTLE * theirs["most_bytes_held"],
+                        f"{one['most_bytes_held']} and {theirs['most_bytes_held']} bytes")
+        yield theirs, one, as_fast, " to ".join(number(q, 3) for q in quartiles)
+
+
 def torch(proof):
     if not needs(proof, "torch", "torch"):
         return
@@ -56,24 +75,54 @@ def torch(proof):
                           ["steps", "1 with", "2 with", "steps/s 1", "steps/s 2", "2 over 1", "quartiles", "held MiB 1",
                            "held MiB 2", "last loss"])
     for mode, words, allocators in TURNS:
-        done = proof.python("torch_turns.py", *allocators, *words, limit=100)
-        found = done.json()
-        name = f"{mode}, beside {allocators[0]}"
-        if not proof.check(f"{name}: trains", done.status == 0 and found, done.last_words()):
-            continue
-        theirs, *others = found["trainings"]
-        for one, as_fast, quartiles in zip(others, found["as_fast"], found["quartiles"]):
-            proof.check(f"{name}: {one['allocator']} has the same losses", theirs["losses"] == one["losses"],
-                        f"{theirs['losses']} and {one['losses']}")
-            if one["allocator"] == "hipmm":
-                proof.check(f"{name}: as fast", as_fast >= AS_FAST, f"{as_fast} times")
-                proof.check(f"{name}: holds as little", one["most_bytes_held"] <= AS_LITTLE * theirs["most_bytes_held"],
-                            f"{one['most_bytes_held']} and {theirs['most_bytes_held']} bytes")
+        for theirs, one, as_fast, quartiles in by_turns(proof, mode, words, allocators, 100):
             both = theirs, one
             figures.append([mode, *(each["allocator"] for each in both),
                             *(number(each["steps_per_second"], 2) for each in both), number(as_fast, 3),
-                            " to ".join(number(q, 3) for q in quartiles), *(mib(each["most_bytes_held"]) for each in both),
-                            number(one["losses"][-1], 6)])
+                            quartiles, *(mib(each["most_bytes_held"]) for each in both), number(one["losses"][-1], 6)])
+
+
+# Programs of several kinds, 40 seconds each: by themselves, with hipmm.torch.use(), and under `hipmm run`.
+WAYS = ["native", "hipmm", "run"]
+PROGRAMS = [
+    ("LoRA", ["--model", "lora", "--turn", 2]),
+    ("reinforcement by turns", ["--model", "reinforce", "--turn", 1]),
+    ("3D U-Net", ["--model", "volumes", "--turn", 5]),
+    ("beam search", ["--model", "beam", "--turn", 1]),
+    ("graph network", ["--model", "graphs", "--turn", 10]),
+]
+SHARDED = [("FSDP on two GPUs", ["--model", "llama", "--turn", 2, "--ranks", 2])]
+BRIDGE = {"HIPMM_TORCH": "bridge"}
+
+
+def ways_by_turns(proof, programs, *words):
+    """A row for each program and way."""
+    proof.run([sys.executable, "-c", "import hipmm.torch; hipmm.torch.use()"], 60, **BRIDGE)  # is compiled once
+    figures = proof.table("by turns", ["program", "with", "steps/s", "over native", "quartiles", "held MiB", "reserved MiB",
+                                       "allocated MiB", "least budget MiB"])
+
+    def add(name, one, *ratio):
+        figures.append([name, one["allocator"], number(one["steps_per_second"], 2), *ratio, *map(mib, (
+            one["most_bytes_held"], one["most_bytes_reserved"], one["most_bytes_allocated"], one.get("least_budget")))])
+
+    for name, own in programs:
+        for i, (theirs, one, as_fast, quartiles) in enumerate(by_turns(proof, name, [*own, *words], WAYS, 60, **BRIDGE)):
+            if not i:
+                add(name, theirs, "", "")
+            add(name, one, number(as_fast, 3), quartiles)
+
+
+def programs(proof):
+    if needs(proof, "programs", "torch"):
+        ways_by_turns(proof, PROGRAMS, "--turns", 60, "--seconds", 24, "--budget")
+
+
+def serving(proof):
+    """An engine that sleeps and wakes, with PyTorch alone, over hipmm.torch.pool(), with use(), and under `hipmm run`."""
+    if needs(proof, "serving", "torch"):
+        done = proof.python("torch_serving.py", limit=100, **BRIDGE)
+        proof.check("the same tokens after each sleep, and memory released", done.status == 0, done.last_words())
+        proof.notes += done.out.splitlines()
 
 
 def hooks(proof):

@@ -4,12 +4,15 @@ what is refused on the command line, and the models on the processor where there
 
 import importlib.util
 import json
+import math
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import steps_programs
@@ -42,6 +45,10 @@ class CommandLine(unittest.TestCase):
             ("--steps 5", "more than 5 steps"),
             ("--turn 0", "turns of at least one"),
             ("--turn 10 --steps 10", "more than 10 steps"),
+            ("--model lora --width 100", "a multiple of 64"),
+            ("--model lora --rank 0", "at least one"),
+            ("--model volumes --edge 8", "--edge at least 16"),
+            ("--model beam --rank 4", "--rank is not an option of the model beam"),
         ):
             self.refuses("torch_train.py", words, message)
 
@@ -56,16 +63,19 @@ class CommandLine(unittest.TestCase):
 
 # In the place of torch_train.py: tells how long its turns took, and at the end its words.
 STAND_IN = """
-    import json, sys
+    import json, os, sys
     words = sys.argv[1:]
     steps, turn = (int(words[words.index(name) + 1]) for name in ("--steps", "--turn"))
     for _ in range(steps // turn):
-        sys.stdin.readline()
+        if sys.stdin.readline() == "end\\n":
+            break
         print(json.dumps({"seconds": 2.0 if "native" in words else 1.6}), flush=True)
-    sys.stdin.readline()
+    else:
+        sys.stdin.readline()
     if "--fail" in words:
         sys.exit("no more memory")
-    print(json.dumps({"words": words}), flush=True)
+    rank = int(os.environ.get("RANK", 0))
+    print(json.dumps({"words": words, "rank": rank, "most_bytes_held": 100 + rank}), flush=True)
 """
 
 
@@ -83,6 +93,26 @@ class Turns(unittest.TestCase):
         self.assertEqual(said["as_fast"], [1.25, 1.0])
         words = said["trainings"][1]["words"]
         self.assertEqual(words, "--allocator hipmm --turn 10 --steps 70 --model graphs".split())
+
+    def test_until_the_time_is_over(self):
+        done = run(self.folder / "torch_turns.py", "native", "hipmm", "--turns", 60, "--seconds", 0)
+        said = json.loads(done.stdout)
+        self.assertEqual((said["turns"], said["as_fast"]), (2, [1.25]))
+
+    def test_ranks(self):
+        done = run(self.folder / "torch_turns.py", "native", "hipmm", "--turns", 3, "--ranks", 2)
+        for one in json.loads(done.stdout)["trainings"]:
+            self.assertEqual((one["rank"], one["most_bytes_held"]), (0, 101))
+
+    def test_under_run(self):
+        command = self.folder / "hipmm"
+        command.write_text('#!/bin/sh\nshift 3\nexec "$@" --under\n')
+        command.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, HIPMM_COMMAND=str(command)):
+            done = run(self.folder / "torch_turns.py", "native", "run", "--turns", 3)
+        words = [one["words"] for one in json.loads(done.stdout)["trainings"]]
+        self.assertNotIn("--under", words[0])
+        self.assertEqual((words[1][:2], words[1][-1]), (["--allocator", "run"], "--under"))
 
     def test_a_training_that_fails(self):
         done = run(self.folder / "torch_turns.py", "native", "hipmm", "--turns", 2, "--fail")
@@ -102,9 +132,10 @@ class MadeUp(Proof):
 
     def python(self, script, *words, limit=120, **environment):
         self.asked.append([str(word) for word in words])
-        allocators = [word for word in words if word in ("native", "expandable", "hipmm")]
+        allocators = [word for word in words if word in ("native", "expandable", "hipmm", "run")]
         trainings = [{"allocator": name, "losses": [7.5, 7.25], "steps_per_second": 10.0,
-                      "most_bytes_held": 900 if name == "hipmm" else 1000} for name in allocators]
+                      "most_bytes_held": 900 if name == "hipmm" else 1000, "most_bytes_reserved": 2 << 20,
+                      "most_bytes_allocated": 1 << 20, "least_budget": 3 << 20} for name in allocators]
         found = {"trainings": trainings, "as_fast": [1.0] * (len(trainings) - 1),
                  "quartiles": [[0.99, 1.01]] * (len(trainings) - 1)}
         status = self.change(words, found) or 0
@@ -134,7 +165,7 @@ class Judgement(unittest.TestCase):
             if self.of_graphs(words):
                 found["as_fast"] = [0.97]
 
-        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: as fast"])
+        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: hipmm is as fast"])
 
     def test_the_others_differ_from_themselves(self):
         def change(words, found):
@@ -154,12 +185,28 @@ class Judgement(unittest.TestCase):
             if self.of_graphs(words):
                 found["trainings"][1]["most_bytes_held"] = 1011
 
-        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: holds as little"])
+        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: hipmm holds as little"])
 
     def test_fails(self):
         failed, rows = self.failed(lambda words, found: 1 if self.of_graphs(words) else 0)
         self.assertEqual(failed, ["graphs of all sizes, beside expandable: trains"])
         self.assertEqual(len([row for row in rows if row[0] == "graphs of all sizes"]), 2)
+
+    def test_ways(self):
+        def change(words, found):
+            if "beam" in words:
+                found["as_fast"][1] = 0.9
+            return 1 if "lora" in words else 0
+
+        proof = MadeUp(change)
+        self.addCleanup(shutil.rmtree, proof.folder)
+        steps_programs.programs(proof)
+        self.assertEqual([check["name"] for check in proof.checks if not check["good"]],
+                         ["LoRA, beside native: trains", "beam search, beside native: run is as fast"])
+        rows = [row for row in proof.tables[0]["rows"] if row[0] == "beam search"]
+        self.assertEqual([row[1:4] for row in rows],
+                         [["native", "10.00", ""], ["hipmm", "10.00", "1.000"], ["run", "10.00", "0.900"]])
+        self.assertEqual([row[-1] for row in rows], ["3", "3", "3"])
 
 
 has_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no PyTorch here")
@@ -168,9 +215,10 @@ has_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no 
 # start of its work on, PyTorch itself would ask more of a GPU.
 NO_CUDA = """
     import runpy, sys
-    import torch
+    import torch, torch_models
+    torch_models.VOCABULARY = torch_models.TOKENS = 500  # the processor is slow
     torch.set_num_threads(1)
-    torch.nn.Module.cuda = lambda self: self
+    torch.backends.mkldnn.enabled = False  # sums in an order that depends on addresses
     results = {"is_available": True, "synchronize": None, "mem_get_info": (5 << 30, 8 << 30), "get_device_name": "none",
                "max_memory_reserved": 0, "max_memory_allocated": 0}
     for name, result in results.items():
@@ -189,7 +237,11 @@ class Training(unittest.TestCase):
                            ("torch_models.py", "torch_models.py")):
             shutil.copy(HERE / name, folder / copy)
         (folder / "torch_train.py").write_text(textwrap.dedent(NO_CUDA))
-        for words in (["graphs", "--nodes", 16], ["gpt2", "--layers", 1, "--batch", 1, "--length", 16]):
+        small = ["--layers", 1, "--batch", 1, "--length", 16]
+        decoder = [*small, "--width", 64]
+        for words in (["graphs", "--nodes", 16], ["gpt2", *small], ["lora", *decoder, "--rank", 2], ["reinforce", *decoder],
+                      ["beam", *decoder, "--beams", 2], ["volumes", "--width", 4, "--edge", 16],
+                      ["llama", *decoder, "--ranks", 2]):
             done = run(folder / "torch_turns.py", "native", "expandable", "--turn", 1, "--turns", 2, "--model", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             said = json.loads(done.stdout)
@@ -207,33 +259,68 @@ class Models(unittest.TestCase):
         import torch_models
 
         cls.torch, cls.models = torch, torch_models
-        torch_models.VOCABULARY = 500  # the processor is slow
+        torch_models.VOCABULARY = torch_models.TOKENS = 500  # the processor is slow
         torch.use_deterministic_algorithms(True)
         torch.set_num_threads(1)
+        torch.backends.mkldnn.enabled = False  # sums in an order that depends on addresses
 
     def train(self, make, steps, seed):
         torch = self.torch
         torch.manual_seed(seed)
         model, random = make(), torch.Generator().manual_seed(seed)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+        learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        optimizer = torch.optim.AdamW(learnt, lr=3e-3) if learnt else None
         losses = []
         for _ in range(steps):
             losses.append(model.loss(*model.draw(random)))
-            optimizer.zero_grad(set_to_none=True)
-            losses[-1].backward()
-            optimizer.step()
+            if optimizer is not None:
+                optimizer.zero_grad(set_to_none=True)
+                losses[-1].backward()
+                optimizer.step()
         return [loss.item() for loss in losses]
 
     def test_each_learns_and_repeats(self):
-        for make, steps, learnt in (
-            (lambda: self.models.Graphs(layers=2, nodes=64), 60, 0.6),
-            (lambda: self.models.Gpt2(layers=1, batch=1, length=16, varied=True), 3, 1.1),  # random tokens teach nothing
+        models, decoder = self.models, {"layers": 1, "width": 64, "batch": 2, "length": 16}
+        for make, steps, learnt in (  # random tokens teach nothing
+            (lambda: models.Graphs(layers=2, nodes=64), 60, 0.6),
+            (lambda: models.Gpt2(layers=1, batch=1, length=16, varied=True), 3, 1.1),
+            (lambda: models.Decoder(**decoder), 3, 1.1),
+            (lambda: models.Lora(**decoder, rank=2), 3, 1.1),
+            (lambda: models.Reinforce(**decoder), 3, math.inf),
+            (lambda: models.Beam(**decoder, beams=3), 3, 1.1),
+            (lambda: models.Volumes(width=4, batch=1, edge=16), 40, 0.9),
         ):
             losses = self.train(make, steps, seed=1)
             self.assertEqual(losses, self.train(make, steps, seed=1))
             self.assertNotEqual(losses, self.train(make, steps, seed=2))
             end = losses[-steps // 4:]
-            self.assertLess(sum(end) / len(end), learnt * losses[0])
+            self.assertLess(sum(end) / len(end), learnt * abs(losses[0]))
+
+    def test_a_cache_changes_nothing(self):
+        """Token by token, a decoder says what it says of all tokens at once."""
+        torch = self.torch
+        torch.manual_seed(1)
+        model, caches, said = self.models.Decoder(layers=2, width=64, batch=1, length=12), None, []
+        tokens = torch.randint(500, (2, 12))
+        for token in tokens.split(1, 1):
+            logits, caches = model(token, caches)
+            said.append(logits)
+        self.assertTrue(torch.allclose(torch.cat(said, 1), model(tokens)[0], atol=1e-5))
+
+    def test_beams_find_what_all_ways_would(self):
+        """With as many beams as there are ways, a search finds the likeliest of all."""
+        torch = self.torch
+        torch.manual_seed(1)
+        self.models.TOKENS, kept = 5, self.models.TOKENS
+        try:
+            model = self.models.Beam(layers=1, width=64, batch=1, length=8, beams=5)
+            prompt = torch.tensor([[1, 2]])
+            ways = torch.cartesian_prod(*[torch.arange(5)] * 2)
+            chances = model(torch.cat((prompt.expand(25, 2), ways), 1))[0].float().log_softmax(-1)
+            best = (chances[:, 1].gather(1, ways[:, :1]) + chances[:, 2].gather(1, ways[:, 1:])).max()
+            self.assertAlmostEqual(float(model.loss(prompt, 2)), -float(best) / 2, places=2)
+        finally:
+            self.models.TOKENS = kept
 
     def test_graphs_are_of_all_sizes(self):
         graphs, random = self.models.Graphs(layers=1, nodes=256), self.torch.Generator().manual_seed(1)

@@ -337,6 +337,7 @@ def speed():
 def transformer():
     """Captured at eleven sizes in one pool."""
     fresh()
+    free, before = torch.cuda.mem_get_info()[0], torch.cuda.memory_reserved()
     layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, device="cuda", dtype=torch.half).eval()
     model = torch.nn.TransformerEncoder(layer, 6).half().cuda().eval()
     pool, graphs = None, []
@@ -353,7 +354,8 @@ def transformer():
     for graph, _, _ in graphs:
         graph.replay()
     torch.cuda.synchronize()
-    print(f"    held {torch.cuda.memory_reserved() / MIB:.0f} MiB, peak {torch.cuda.max_memory_reserved() / MIB:.0f} MiB")
+    print(f"    held {torch.cuda.memory_reserved() / MIB:.0f} MiB, peak {torch.cuda.max_memory_reserved() / MIB:.0f} MiB; "
+          f"the device has {(free - torch.cuda.mem_get_info()[0]) / MIB:.0f} MiB less free, after {before / MIB:.0f} MiB")
     del graphs
     fresh()
 

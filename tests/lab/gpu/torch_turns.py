@@ -4,11 +4,13 @@
 meets all alike. Prints one line of JSON: what torch_train.py says of each, and for all but the first how many times as
 fast as with that they trained, turn by turn: the medians, and the quartiles.
 
-    torch_turns.py native|expandable|hipmm native|expandable|hipmm… [--turns 30] [--turn 5]
-        [--model graphs and the like]
+    torch_turns.py native|expandable|hipmm|run native|expandable|hipmm|run… [--turns 30] [--turn 5] [--seconds N]
+        [--ranks 2] [--model graphs and the like]
 
-The first named once more tells how far two differ that are the same. All have their memory at the same time, and the same
-two cores: what else runs beside a core slows it by more than an allocator could, and for seconds.
+The first named once more tells how far two differ that are the same. run: as native, under `hipmm run` (HIPMM_COMMAND, or
+the command of the bundle, or of PATH). --seconds: no turn begins later. --ranks: processes of each training, one for each
+device. All have their memory at the same time, and the same two cores for each rank: what else runs beside a core slows it
+by more than an allocator could, and for seconds.
 """
 
 import argparse
@@ -17,35 +19,63 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 CORES = 2  # a training has two threads that take turns, forward and backward
 
 
-class Training:
-    def __init__(self, allocator, turns, steps, words):
-        program = Path(__file__).resolve().with_name("torch_train.py")
-        command = [sys.executable, "-B", program, "--allocator", allocator, "--turn", steps, "--steps", steps * turns]
-        self.process = subprocess.Popen([str(word) for word in [*command, *words]], text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
+HERE = Path(__file__).resolve().parent
 
-    def go_on(self):
-        try:
-            self.process.stdin.write("\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(self.process.wait() or 1)  # it has said why
-        return json.loads(line)
+
+def under_run():
+    """What stands before a program for `hipmm run`."""
+    of_bundle = HERE / "../../../hipmm"
+    command = os.environ.get("HIPMM_COMMAND") or (of_bundle if of_bundle.is_file() else "hipmm")
+    return [command, "run", "--strict", "--"]
+
+
+class Training:
+    def __init__(self, allocator, turns, steps, words, ranks, meeting):
+        command = [sys.executable, "-B", HERE / "torch_train.py", "--allocator", allocator, "--turn", steps, "--steps",
+                   steps * turns, *words]
+        command = [str(word) for word in [*(under_run() if allocator == "run" else ()), *command]]
+        self.processes = []
+        for rank in range(ranks):
+            place = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MEETING": meeting} if ranks > 1 else {}
+            self.processes.append(subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                   env={**os.environ, **place}))
+
+    def go_on(self, word=""):
+        """What it says: of each figure that ranks differ in, the greatest, and of all else the first rank's."""
+        for process in self.processes:
+            try:
+                process.stdin.write(word + "\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                pass
+        said = []
+        for process in self.processes:
+            line = process.stdout.readline()
+            if not line:
+                status = process.wait() or 1  # it has said why
+                for other in self.processes:
+                    other.kill()  # they wait for it
+                sys.exit(status)
+            said.append(json.loads(line))
+        return {name: max(each[name] for each in said) if name == "seconds" or "bytes" in name else value
+                for name, value in said[0].items()}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("allocators", nargs="+", choices=("native", "expandable", "hipmm"), metavar="ALLOCATOR")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     allow_abbrev=False)  # --rank is for the training
+    parser.add_argument("allocators", nargs="+", choices=("native", "expandable", "hipmm", "run"), metavar="ALLOCATOR")
     parser.add_argument("--turns", type=int, default=30, help="after the warm-up")
     parser.add_argument("--turn", type=int, default=5, metavar="STEPS", help="in each turn")
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--ranks", type=int, default=1)
     chosen, words = parser.parse_known_args()
     if chosen.turns < 2 or len(chosen.allocators) < 2:
         parser.error("two turns of two allocators at least")
@@ -61,18 +91,23 @@ def order_of(turn, count):
 
 def main():
     chosen, words = arguments()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES:])
-    trainings = [Training(allocator, 1 + chosen.turns, chosen.turn, words) for allocator in chosen.allocators]
-    ratios = [[] for _ in trainings[1:]]
-    for turn in range(1 + chosen.turns):
-        took = {which: trainings[which].go_on()["seconds"] for which in order_of(turn, len(trainings))}
-        for which, of_one in enumerate(ratios, 1):
-            if turn:
-                of_one.append(took[0] / took[which])
+    ends = time.monotonic() + chosen.seconds
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES * chosen.ranks:])
+    with tempfile.TemporaryDirectory() as folder:
+        trainings = [Training(allocator, 1 + chosen.turns, chosen.turn, words, chosen.ranks, f"{folder}/{which}")
+                     for which, allocator in enumerate(chosen.allocators)]
+        ratios = [[] for _ in trainings[1:]]
+        for turn in range(1 + chosen.turns):
+            if turn > 2 and time.monotonic() > ends:
+                break
+            took = {which: trainings[which].go_on()["seconds"] for which in order_of(turn, len(trainings))}
+            for which, of_one in enumerate(ratios, 1):
+                if turn:
+                    of_one.append(took[0] / took[which])
+        said = [training.go_on("end") for training in trainings]
     quartiles = [[round(value, 4) for value in statistics.quantiles(of_one, n=4)] for of_one in ratios]
-    ends = [training.go_on() for training in trainings]
-    print(json.dumps({"trainings": ends, "as_fast": [median for _, median, _ in quartiles],
-                      "quartiles": [[low, high] for low, _, high in quartiles]}))
+    print(json.dumps({"trainings": said, "as_fast": [median for _, median, _ in quartiles],
+                      "quartiles": [[low, high] for low, _, high in quartiles], "turns": len(ratios[0])}))
     return 0
 
 
