@@ -57,9 +57,9 @@ prints '^- 1 operation failed; the first, of 9.54 MiB, at event 4 (4 s).$'
 same report-small.txt
 
 # Logs together, and through a pipe.
-head -4 small.csv >first.csv
-sed '2,4d' small.csv >second.csv
-run 0 report --json first.csv second.csv
+head -4 small.csv >first.csv.1
+sed '2,4d' small.csv >first.csv
+run 0 report --json first.csv first.csv.1
 is peak.bytes 7340032
 is title '"first.csv and 1 more"'
 "$hipmm" report --json - <small.csv >"$work/out" || fail "standard input is not read"
@@ -148,14 +148,14 @@ events = [{"action": "alloc", "addr": 4096 * i, "size": 1, "stream": 0, "time_us
            "frames": [{"name": f"f{i}", "filename": "a.py", "line": i}]} for i in range(1, 65539)]
 for i in 0, 65536: events[i]["size"] = 4096
 json.dump({"device_traces": [events]}, open("stacks.json", "w"))
-for name, address in ("one", 4096), ("two", 8192):
-    json.dump({"device_traces": [[dict(events[i], addr=address + 65536 * i) for i in ((0, 1) if name == "one" else (1, 0))]]},
-              open(name + ".json", "w"))
+for name, address in ("one.json", 4096), ("one.json.1", 8192):
+    json.dump({"device_traces": [[dict(events[i], addr=address + 65536 * i) for i in ((0, 1) if name == "one.json" else (1, 0))]]},
+              open(name, "w"))
 END
 run 0 report --json stacks.json
 is peak.by_stack.0.bytes 4096
 is peak.by_stack.1.bytes 4096
-run 0 report one.json two.json
+run 0 report one.json one.json.1
 prints ' 8 KiB .* 2 blocks  f1 from a.py:1$'
 
 # What a foreign log has in its texts is text, in every form.

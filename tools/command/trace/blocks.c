@@ -13,7 +13,7 @@
 enum { BLOCKS_TELL_EVENTS = 1 << 14 };
 
 struct blocks_reader {
-  struct blocks *blocks;
+  struct blocks *blocks; /* of one space */
   struct trace_live live;          /* items are the indices of blocks */
   struct key_map streams, threads; /* to index + 1 */
   struct key_map logs;             /* rows to number of the log */
@@ -107,7 +107,29 @@ static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row
   return true;
 }
 
-static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *logs)
+struct blocks_readers {
+  struct blocks_list list;
+  struct blocks_reader *items; /* of each space */
+  size_t capacity, blocks_capacity, events;
+};
+
+/* The reader of a row's space. NULL: out of memory. */
+static struct blocks_reader *blocks_readers_find(struct blocks_readers *readers, const struct trace_space *space)
+{
+  size_t index, n = readers->list.n;
+  if (!trace_spaces_find(&readers->list.spaces, space, &index)) return NULL;
+  if (index == n) {
+    if (!array_grow_zeroed(&readers->items, n, &readers->capacity, sizeof *readers->items) ||
+        !array_grow_zeroed(&readers->list.items, n, &readers->blocks_capacity, sizeof *readers->list.items))
+      return NULL;
+    readers->list.items[n].space = *space;
+    readers->list.n++;
+  }
+  readers->items[index].blocks = &readers->list.items[index];
+  return &readers->items[index];
+}
+
+static bool blocks_read_logs(struct blocks_readers *readers, struct trace_logs *logs)
 {
   struct progress progress;
   const struct trace_row *row;
@@ -116,39 +138,61 @@ static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *lo
   bool good = true;
   progress_start(&progress, "reading");
   while (good && trace_logs_next(logs, &row, &rows)) {
-    good = reader->blocks->n_events < BLOCK_IS_LIVE && blocks_add(reader, row, rows);
-    if (reader->blocks->n_events % BLOCKS_TELL_EVENTS) continue;
+    struct blocks_reader *reader = blocks_readers_find(readers, &row->space);
+    good = reader && reader->blocks->n_events < BLOCK_IS_LIVE && blocks_add(reader, row, rows);
+    if (++readers->events % BLOCKS_TELL_EVENTS) continue;
     trace_logs_progress(logs, &done, &total);
     progress_show(&progress, done, total);
   }
   progress_end(&progress);
-  if (!good) say("out of memory, or more events than can be counted, after %zu events", reader->blocks->n_events);
+  if (!good) say("out of memory, or more events than can be counted, after %zu events", readers->events);
   return good && !logs->has_failed;
 }
 
-bool blocks_read(struct blocks *blocks, struct trace_logs *logs)
+/* Whether a choice took something; else the error is printed. */
+static bool blocks_check_choice(const struct trace_logs *logs, const struct blocks_list *list)
 {
-  struct blocks_reader reader = {.blocks = blocks};
-  *blocks = (struct blocks){0};
-  bool good = blocks_read_logs(&reader, logs);
+  bool takes[TRACE_MOST_SPACES];
+  return list->n || !logs->choice || !logs->spaces.n ||
+         trace_choice_mark(logs->choice, &logs->spaces, logs->files, takes) > 0;
+}
+
+bool blocks_read(struct blocks_list *list, struct trace_logs *logs)
+{
+  struct blocks_readers readers = {.list = {0}};
+  const struct trace_space nowhere = {0};
+  bool good = blocks_read_logs(&readers, logs) && blocks_check_choice(logs, &readers.list);
+  if (good && !readers.list.n && !blocks_readers_find(&readers, &nowhere)) good = false, say("out of memory");
+  for (size_t i = 0; i < readers.list.n; i++) {
+    struct blocks_reader *reader = &readers.items[i];
+    trace_live_clear(&reader->live);
+    key_map_clear(&reader->streams);
+    key_map_clear(&reader->threads);
+    key_map_clear(&reader->logs);
+    key_map_clear(&reader->stacks);
+  }
+  free(readers.items);
   trace_logs_close(logs);
-  trace_live_clear(&reader.live);
-  key_map_clear(&reader.streams);
-  key_map_clear(&reader.threads);
-  key_map_clear(&reader.logs);
-  key_map_clear(&reader.stacks);
-  if (!good) blocks_clear(blocks);
+  if (!good) blocks_list_clear(&readers.list);
+  *list = readers.list;
   return good;
 }
 
-void blocks_clear(struct blocks *blocks)
+static void blocks_clear(struct blocks *blocks)
 {
   stack_texts_clear(&blocks->stacks);
   free(blocks->streams.values);
   free(blocks->threads.values);
   free(blocks->times);
   free(blocks->items);
-  *blocks = (struct blocks){0};
+}
+
+void blocks_list_clear(struct blocks_list *list)
+{
+  for (size_t i = 0; i < list->n; i++) blocks_clear(&list->items[i]);
+  free(list->items);
+  trace_spaces_clear(&list->spaces);
+  *list = (struct blocks_list){0};
 }
 
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes)
