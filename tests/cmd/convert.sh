@@ -75,6 +75,19 @@ run 0 report torch.record
 prints 'forward from /home/user/model.py:41$'
 run 0 convert torch.record -o made.pickle
 run 0 convert made.pickle -o remade.csv
+# The page's reader knows these operations alone, and adds up numbers of at most eight bytes.
+python3 - made.pickle <<'END' || fail "https://pytorch.org/memory_viz cannot read what convert writes"
+import pickle, pickletools, sys
+known = {"PROTO", "EMPTY_DICT", "EMPTY_LIST", "MARK", "BINUNICODE", "BINPUT", "BINGET", "LONG_BINPUT", "LONG_BINGET", "BININT", "BININT1",
+         "BININT2", "LONG1", "SETITEMS", "APPEND", "APPENDS", "STOP"}
+data = open(sys.argv[1], "rb").read()
+for operation, value, place in pickletools.genops(data):
+    assert operation.name in known, operation.name
+    assert operation.name != "LONG1" or data[place + 1] <= 8, value
+snapshot = pickle.loads(data)
+assert snapshot["segments"] == [] and len(snapshot["device_traces"]) == 1, snapshot.keys()
+assert {event["action"] for event in snapshot["device_traces"][0]} <= {"alloc", "free_requested", "free_completed", "oom"}
+END
 run 0 convert "$data/torch_snapshot.pickle" -o torch.csv
 cmp torch.csv remade.csv || fail "a snapshot that was written is read with other rows"
 run 0 report made.pickle
@@ -110,7 +123,27 @@ for number in range(100000): event[number] = 0
 for name, trace, devices in (("nested", [{"action": "none"}] * 200000, 200000), ("long", [event] * 100000, 1)):
     with open(name + ".pickle", "wb") as file: pickle.dump({"segments": [], "device_traces": [trace] * devices}, file, protocol=4)
 END
-ends nested.pickle 'is damaged: its lists are in each other, and have more entries than it has bytes$'
+ends nested.pickle "is damaged: its lists are in each other, and have more entries than it has bytes$"
+# A pickle that names one frame, or one event, in many places needs no more memory than a small multiple of its bytes.
+python3 - <<'END'
+import pickle
+frame = {"name": "n" * 300, "filename": "g" * 300, "line": 1}
+events = [{"action": "alloc", "addr": i + 1, "size": 512, "stream": 0, "time_us": i,
+           "frames": [{"name": str(i), "filename": "", "line": 1}] + [frame] * 127} for i in range(4000)]
+one = {"action": "alloc", "addr": 1, "size": 512, "stream": 0, "time_us": 1, "frames": []}
+values = {"stacks": [events], "events": [[one] * 600000], "lists": [[[] for _ in range(1000000)]],
+          "nothing": [[None] * 1000000]}
+for name, traces in values.items():
+    with open(name + ".pickle", "wb") as file: pickle.dump({"segments": [], "device_traces": traces}, file, protocol=4)
+END
+python3 - "$hipmm" <<'END' || fail "a pickle takes too much memory"
+import resource, subprocess, sys
+for name in "stacks", "events", "lists", "nothing":
+    done = subprocess.run([sys.argv[1], "report", "--json", name + ".pickle"], capture_output=True, check=False)
+    assert done.returncode in (0, 1), (name, done)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert used < 120000, (name, used)
+END
 timeout 30 "$hipmm" convert long.pickle >out 2>err </dev/null || fail "long.pickle is not read within 30 s: $(cat err)"
 if ldd "$hipmm" | grep -q sqlite && python3 -c 'import sqlite3' 2>/dev/null; then
   python3 - "$data/nsys.sqlite" <<'END'

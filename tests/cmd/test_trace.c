@@ -77,12 +77,11 @@ static void assert_event(const struct trace *trace, size_t index, int is_free, u
 static void keeps_devices_apart(void **state)
 {
   struct traces traces;
-  static const char log[] =
-      "{\"segments\": [], \"device_traces\": ["
-      "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 1000, \"time_us\": 1},"
-      " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 1000, \"time_us\": 4}],"
-      "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 3000, \"time_us\": 2},"
-      " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 3000, \"time_us\": 3}]]}";
+  static const char log[] = "{\"segments\": [], \"device_traces\": ["
+                            "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 1000, \"time_us\": 1},"
+                            " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 1000, \"time_us\": 4}],"
+                            "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 3000, \"time_us\": 2},"
+                            " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 3000, \"time_us\": 3}]]}";
   (void)state;
   write_bytes(log, sizeof log - 1);
   assert_true(traces_read(file, NULL, &traces, message, sizeof message));
@@ -319,7 +318,8 @@ static void says_what_is_wrong_with_a_row_and_where(void **state)
       {"hello\n", "1 column instead of 6"},
       {"1,t,alloc,0x100,8,0x0\n",
        "\"alloc\" is no action; allowed are allocate, free, deallocate, allocate failure and free failure"},
-      {"1,t,,0x100,8,0x0\n", "\"\" is no action; allowed are allocate, free, deallocate, allocate failure and free failure"},
+      {"1,t,,0x100,8,0x0\n",
+       "\"\" is no action; allowed are allocate, free, deallocate, allocate failure and free failure"},
       {"1,t,allocate,0x,8,0x0\n", "\"0x\" is no pointer; write it as 0x302000000"},
       {"1,t,allocate,302g,8,0x0\n", "\"302g\" is no pointer; write it as 0x302000000"},
       {"1,t,allocate,0x11112222333344445,8,0x0\n", "\"0x11112222333344445\" is no pointer; write it as 0x302000000"},

@@ -197,8 +197,10 @@ const struct command convert_command = {
     "convert", "turn an allocation log into another format", "LOG…",
     "Reads allocation logs and writes one log with all their rows, in order of time.\n"
     "\n"
-    "LOG: `-` is standard input; a log and its rotated files (log.record, log.record.1, …) become one. What is written is the "
-    "memory of one process and one device (pytorch: of all its devices): --process and --device choose it. Managed memory "
+    "LOG: `-` is standard input; a log and its rotated files (log.record, log.record.1, …) become one. What is written "
+    "is the "
+    "memory of one process and one device (pytorch: of all its devices): --process and --device choose it. Managed "
+    "memory "
     "and memory of the host are left out unless --device chooses them. A log whose last row is cut off, as that of a "
     "program that was killed, is read up to there. Every command that reads logs reads these formats:\n"
     "RMM's CSV, which the `logging` resource writes\n"

@@ -158,7 +158,8 @@ static bool snapshot_output_event(struct convert_output *output, enum snapshot_w
   snapshot_put_word(device, WORD_ACTION);
   snapshot_put_word(device, action);
   snapshot_put_entry(device, action == WORD_OOM ? WORD_FREE : WORD_ADDR, row->pointer);
-  snapshot_put_entry(device, WORD_SIZE, row->bytes <= INT64_MAX ? row->bytes : INT64_MAX); /* which a program may ask for */
+  snapshot_put_entry(device, WORD_SIZE,
+                     row->bytes <= INT64_MAX ? row->bytes : INT64_MAX); /* which a program may ask for */
   snapshot_put_entry(device, WORD_STREAM, row->stream);
   snapshot_put_entry(device, WORD_TIME, (uint64_t)output->snapshot->microseconds);
   snapshot_put_word(device, WORD_FRAMES);

@@ -9,7 +9,13 @@
 #include <string.h>
 
 /* The most blocks in a file. Of more, those that hold the most memory for the longest time are kept. */
-enum { HTML_MOST_BLOCKS = 1000000, HTML_TIMES = 4096, HTML_MOST_RANGES = 4096, HTML_GAP = 1 << 21 };
+enum {
+  HTML_MOST_BLOCKS = 1000000,
+  HTML_TIMES = 4096,
+  HTML_MOST_RANGES = 4096,
+  HTML_GAP = 1 << 21,
+  HTML_MOST_STACK_BYTES = 64 << 20
+};
 
 /* ---- Base64 ---------------------------------------------------------------------------------------------------- */
 
@@ -212,10 +218,15 @@ static bool html_json(const struct html *html)
 {
   json_t *object = json_copy((json_t *)html->summary), *stacks = json_array(), *names = json_array();
   char name[BLOCKS_STACK_NAME_BYTES];
+  size_t bytes = 0;
   for (uint32_t i = 0; i < html->blocks->stacks.n; i++) {
-    const char *text = stack_texts_get(&html->blocks->stacks, i);
+    const char *text = bytes < HTML_MOST_STACK_BYTES ? stack_texts_get(&html->blocks->stacks, i) : NULL;
+    if (text) bytes += strlen(text);
     json_array_append_new(stacks, output_json_string(text ? text : ""));
-    blocks_stack_name(html->blocks, i, name, sizeof name);
+    if (bytes < HTML_MOST_STACK_BYTES)
+      blocks_stack_name(html->blocks, i, name, sizeof name);
+    else
+      snprintf(name, sizeof name, "(call stack %u: the page has room for fewer)", i);
     json_array_append_new(names, output_json_string(name));
   }
   json_object_set_new(object, "stacks", stacks);

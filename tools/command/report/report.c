@@ -174,7 +174,8 @@ const struct command report_command = {
     "The page for browsers is one file that needs nothing else. If there are more than a million blocks, it shows "
     "those that hold the most memory for the longest time.\n"
     "\n"
-    "LOG: `-` is standard input. Each process, device and kind of memory of the logs is shown by itself: they are address "
+    "LOG: `-` is standard input. Each process, device and kind of memory of the logs is shown by itself: they are "
+    "address "
     "spaces of their own. Several logs are of several processes; a log and its rotated files (log.csv, log.csv.1, …) "
     "become one, in order of time. Exit status 1 if a log is malformed or the page "
     "cannot be written.",

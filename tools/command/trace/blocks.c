@@ -13,12 +13,14 @@
 enum { BLOCKS_TELL_EVENTS = 1 << 14 };
 
 struct blocks_reader {
-  struct blocks *blocks; /* of one space */
+  struct blocks *blocks;           /* of one space */
   struct trace_live live;          /* items are the indices of blocks */
   struct key_map streams, threads; /* to index + 1 */
   struct key_map logs;             /* rows to number of the log */
   uint32_t n_logs;
   struct key_map stacks; /* of log and number, to index */
+  const struct trace_rows *lines_of;
+  struct key_map lines; /* of the stacks of that log: see stack_texts_copy() */
   int64_t first_time;
 };
 
@@ -37,19 +39,32 @@ static bool blocks_name(struct block_names *names, struct key_map *map, uint64_t
   return true;
 }
 
+/* Adds a stack of a log. False: out of memory. */
+static bool blocks_add_stack(struct blocks_reader *reader, const struct trace_rows *rows, uint32_t stack,
+                             uint32_t *index_out)
+{
+  const struct stack_texts *stacks = trace_rows_stacks(rows);
+  const char *text = stacks ? NULL : trace_rows_stack(rows, stack);
+  if (stacks && reader->lines_of != rows) key_map_clear(&reader->lines);
+  reader->lines_of = rows;
+  if (stacks)
+    return stack >= stacks->n || stack_texts_copy(&reader->blocks->stacks, stacks, stack, &reader->lines, index_out);
+  return !text || stack_texts_add(&reader->blocks->stacks, text, index_out);
+}
+
 /* The index of a row's stack: each log has numbers of its own. */
 static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows,
                          uint32_t *index_out)
 {
-  const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
   *index_out = 0;
-  if (!text) return true;
+  if (!row->stack) return true;
   uint64_t log = key_map_get(&reader->logs, (uintptr_t)rows);
   if (!log && !key_map_put(&reader->logs, (uintptr_t)rows, log = ++reader->n_logs)) return false;
   uint64_t key = log << 32 | row->stack;
   *index_out = (uint32_t)key_map_get(&reader->stacks, key);
-  return *index_out ||
-         (stack_texts_add(&reader->blocks->stacks, text, index_out) && key_map_put(&reader->stacks, key, *index_out));
+  if (*index_out) return true;
+  return blocks_add_stack(reader, rows, row->stack, index_out) &&
+         (!*index_out || key_map_put(&reader->stacks, key, *index_out));
 }
 
 static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
@@ -170,6 +185,7 @@ bool blocks_read(struct blocks_list *list, struct trace_logs *logs)
     key_map_clear(&reader->threads);
     key_map_clear(&reader->logs);
     key_map_clear(&reader->stacks);
+    key_map_clear(&reader->lines);
   }
   free(readers.items);
   trace_logs_close(logs);

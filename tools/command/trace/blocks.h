@@ -36,7 +36,7 @@ struct block_failure {
 
 struct blocks {
   struct trace_space space; /* whose blocks they are */
-  struct block *items; /* in the order of their allocation */
+  struct block *items;      /* in the order of their allocation */
   size_t n, capacity;
   int64_t *times; /* of each event: nanoseconds since the first, not decreasing */
   size_t n_events, event_capacity;

@@ -37,8 +37,11 @@ void trace_space_name(const struct trace_spaces *spaces, size_t index, char *con
     snprintf(memory, sizeof memory, "device %" PRId32, space->device);
   else if (differ.memory)
     snprintf(memory, sizeof memory, "%s", space->memory == TRACE_HOST_MEMORY ? "host memory" : "managed memory");
-  snprintf(name, name_bytes, "%s%s%s%s%s", !differ.log ? "" : strcmp(file, "-") ? file : "standard input", differ.log && *process ? ", " : "", process,
-           *memory && (differ.log || *process) ? ", " : "", memory);
+  snprintf(name, name_bytes, "%s%s%s%s%s",
+           !differ.log         ? ""
+           : strcmp(file, "-") ? file
+                               : "standard input",
+           differ.log && *process ? ", " : "", process, *memory && (differ.log || *process) ? ", " : "", memory);
 }
 
 /* The options that choose a space from the others. */
@@ -48,8 +51,7 @@ static void trace_space_options(const struct trace_spaces *spaces, size_t index,
   struct trace_difference differ = trace_spaces_compare(spaces);
   char process[48] = "", memory[32] = "";
   if (differ.process || differ.log)
-    snprintf(process, sizeof process, "--process %" PRIu64,
-             space->process ? space->process : (uint64_t)space->log + 1);
+    snprintf(process, sizeof process, "--process %" PRIu64, space->process ? space->process : (uint64_t)space->log + 1);
   if (differ.memory && space->memory == TRACE_DEVICE_MEMORY)
     snprintf(memory, sizeof memory, "--device %" PRId32, space->device);
   else if (differ.memory)
@@ -81,8 +83,8 @@ bool trace_choice_read(struct trace_choice *choice)
 
 bool trace_choice_takes(const struct trace_choice *choice, const struct trace_space *space)
 {
-  bool is_device = space->memory == choice->memory &&
-                   (space->memory != TRACE_DEVICE_MEMORY || space->device == choice->device);
+  bool is_device =
+      space->memory == choice->memory && (space->memory != TRACE_DEVICE_MEMORY || space->device == choice->device);
   uint64_t process = space->process ? space->process : (uint64_t)space->log + 1;
   return (!choice->has_device || is_device) && (!choice->has_process || process == choice->process);
 }
@@ -96,9 +98,9 @@ static void trace_choice_list(const struct trace_spaces *spaces, char *text, siz
   for (size_t i = 0; i < most && used < text_bytes; i++) {
     trace_space_options(spaces, i, option, sizeof option);
     used += (size_t)snprintf(text + used, text_bytes - used, "%s%s",
-                             !i                                     ? ""
+                             !i                                 ? ""
                              : i + 1 < most || spaces->n > most ? ", "
-                                                                    : " or ",
+                                                                : " or ",
                              option);
   }
   if (spaces->n > most && used < text_bytes) snprintf(text + used, text_bytes - used, ", …");

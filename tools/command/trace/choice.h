@@ -21,14 +21,14 @@ struct trace_choice {
   int32_t device;
   enum trace_memory memory;
   uint64_t process;
-  bool is_of_stack; /* the number is that of a stack's device too: the memory of a log with one device is taken whatever its
+  bool
+      is_of_stack; /* the number is that of a stack's device too: the memory of a log with one device is taken whatever its
                      * number */
 };
 
 /* The rows of commands that read logs; `more` follows the text of --device. */
 #define TRACE_CHOICE_ARGUMENTS(choice, more)                                                                     \
-  {"device", "NAME",                                                                                             \
-   "the memory that is read, of a log with several: a device's number, managed or host" more,                    \
+  {"device", "NAME", "the memory that is read, of a log with several: a device's number, managed or host" more,  \
    .value = &(choice).device_text},                                                                              \
   {                                                                                                              \
     "process", "N",                                                                                              \

@@ -35,16 +35,17 @@ struct trace_format {
   void (*progress)(const void *reader, uint64_t *done_out, uint64_t *total_out);
   void (*remark)(const void *reader, char *text, size_t text_bytes);
   const char *(*stack)(const void *reader, uint32_t number);
+  const struct stack_texts *(*stacks)(const void *reader); /* in place of `stack` */
   const struct json_t *(*state)(const void *reader);
 };
 
 extern const struct trace_format trace_format_record;   /* record.c: the binary record of base/record_format.h */
 extern const struct trace_format trace_format_state;    /* state.c: hipmm's own snapshots and reports of processes */
 extern const struct trace_format trace_format_snapshot; /* snapshot.c: torch.cuda.memory._snapshot(), pickle or JSON */
-extern const struct trace_format trace_format_sqlite;   /* sqlite.c: databases of Nsight Systems, rocprofv3 and PyTorch */
-extern const struct trace_format trace_format_umpire;   /* umpire.c: replay log of Umpire */
-extern const struct trace_format trace_format_rocprof;  /* rocprof.c: CSV of rocprofv3 --memory-allocation-trace */
-extern const struct trace_format trace_format_kokkos;   /* kokkos.c: the memory events of Kokkos Tools */
+extern const struct trace_format trace_format_sqlite; /* sqlite.c: databases of Nsight Systems, rocprofv3 and PyTorch */
+extern const struct trace_format trace_format_umpire; /* umpire.c: replay log of Umpire */
+extern const struct trace_format trace_format_rocprof;    /* rocprof.c: CSV of rocprofv3 --memory-allocation-trace */
+extern const struct trace_format trace_format_kokkos;     /* kokkos.c: the memory events of Kokkos Tools */
 extern const struct trace_format trace_format_rmm_events; /* rmm_events.c: the CSV of RMM 0.5 to 0.13 */
 extern const struct trace_format trace_format_rmm_mixed;  /* rmm.c: rows of RMM's CSV among lines of a program */
 extern const struct trace_format trace_format_rmm;        /* rmm.c: RMM's CSV */

@@ -63,7 +63,7 @@ static enum trace_memory kokkos_memory(struct csv_field space)
 {
   if (kokkos_has(space, "Host")) return TRACE_HOST_MEMORY;
   return kokkos_has(space, "UVM") || kokkos_has(space, "Managed") || kokkos_has(space, "Shared") ? TRACE_MANAGED_MEMORY
-                                                                                              : TRACE_DEVICE_MEMORY;
+                                                                                                 : TRACE_DEVICE_MEMORY;
 }
 
 static bool kokkos_time(struct csv_field field, int64_t *nanoseconds_out)
@@ -88,7 +88,7 @@ static bool kokkos_name(struct kokkos_reader *reader, const char *at, const char
   if (at == end) return true;
   int length = end - at < 400 ? (int)(end - at) : 400;
   snprintf(text, sizeof text, "  #0 in %.*s", length, at);
-  text_make_plain(text);
+  strcpy(text + text_make_plain(text), "\n");
   return stack_texts_add(&reader->names, text, number_out);
 }
 
@@ -133,10 +133,9 @@ static enum trace_line kokkos_line(void *state, uint32_t number, const char *lin
   return kokkos_row(reader, fields, at, end, row_out, message, message_bytes);
 }
 
-static const char *kokkos_stack(const void *state, uint32_t number)
+static const struct stack_texts *kokkos_stacks(const void *state)
 {
-  const struct kokkos_reader *reader = state;
-  return stack_texts_get(&reader->names, number);
+  return &((const struct kokkos_reader *)state)->names;
 }
 
 static void kokkos_remark(const void *state, char *text, size_t text_bytes)
@@ -153,4 +152,4 @@ const struct trace_format trace_format_kokkos = {.is = kokkos_is,
                                                  .close = kokkos_close,
                                                  .line = kokkos_line,
                                                  .remark = kokkos_remark,
-                                                 .stack = kokkos_stack};
+                                                 .stacks = kokkos_stacks};

@@ -38,12 +38,9 @@ static bool rmm_read_action(struct csv_field field, enum trace_action *action_ou
   static const struct {
     const char *word;
     enum trace_action action;
-  } words[] = {{"allocate", TRACE_ALLOCATE},
-               {"free", TRACE_FREE},
-               {"deallocate", TRACE_FREE},
-               {"allocate failure", TRACE_ALLOCATE_FAILURE},
-               {"free failure", TRACE_FREE_FAILURE},
-               {"deallocate failure", TRACE_FREE_FAILURE}};
+  } words[] = {{"allocate", TRACE_ALLOCATE},         {"free", TRACE_FREE},
+               {"deallocate", TRACE_FREE},           {"allocate failure", TRACE_ALLOCATE_FAILURE},
+               {"free failure", TRACE_FREE_FAILURE}, {"deallocate failure", TRACE_FREE_FAILURE}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     *action_out = words[i].action;
     if (csv_field_is(field, words[i].word)) return true;

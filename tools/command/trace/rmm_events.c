@@ -77,8 +77,7 @@ static enum trace_line rmm_events_line(void *state, uint32_t number, const char 
   }
   int n = csv_split(line, end, fields);
   bool good = n == reader->count;
-  if (!good)
-    snprintf(message, message_bytes, "%d column%s instead of %d", n, text_plural((uint64_t)n), reader->count);
+  if (!good) snprintf(message, message_bytes, "%d column%s instead of %d", n, text_plural((uint64_t)n), reader->count);
   if (good && !rmm_events_action(reader, fields[reader->event], &row.action))
     good = csv_refuse(message, message_bytes, fields[reader->event], "is no event; RMM writes Alloc, Realloc and Free");
   if (good && !csv_read_address(fields[reader->address], &row.pointer))

@@ -194,7 +194,8 @@ static void rocprof_remark(const void *state, char *text, size_t text_bytes)
                             (unsigned long long)reader->others, text_plural(reader->others));
   if (reader->other_agents)
     snprintf(text + used, text_bytes - used,
-             "%sagent 0 was read as the host; an agent that is another processor was read as a device", used ? "; " : "");
+             "%sagent 0 was read as the host; an agent that is another processor was read as a device",
+             used ? "; " : "");
 }
 
 const struct trace_format trace_format_rocprof = {.is = rocprof_is,

@@ -3,6 +3,7 @@
 #include "rows.h"
 #include "format.h"
 #include "live.h"
+#include "stack_texts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,8 +19,9 @@ void trace_rows_set_command(const char *name)
 
 /* In the order in which they are tried. */
 static const struct trace_format *const trace_formats[] = {
-    &trace_format_record,  &trace_format_umpire,     &trace_format_state,     &trace_format_snapshot, &trace_format_sqlite,
-    &trace_format_rocprof, &trace_format_rmm_events, &trace_format_kokkos, &trace_format_rmm_mixed, &trace_format_rmm};
+    &trace_format_record,    &trace_format_umpire,  &trace_format_state,      &trace_format_snapshot,
+    &trace_format_sqlite,    &trace_format_rocprof, &trace_format_rmm_events, &trace_format_kokkos,
+    &trace_format_rmm_mixed, &trace_format_rmm};
 
 struct trace_rows {
   const char *file; /* as messages name it */
@@ -29,7 +31,7 @@ struct trace_rows {
   void *reader;
   struct trace_live live; /* for formats whose frees lack sizes */
   uint32_t line;
-  uint32_t good_lines; /* that were read, up to one that is not whole */
+  uint32_t good_lines;                          /* that were read, up to one that is not whole */
   enum { ROWS_WHOLE, ROWS_OPEN, ROWS_CUT } end; /* of the last line; open: it is whole, but has no newline */
   char remark[512];
   char message[PATH_MAX + 512];
@@ -150,8 +152,8 @@ const char *trace_rows_remark(struct trace_rows *rows)
   static const char *const ends[] = {
       [ROWS_CUT] = "the file is cut off: its last line is not whole",
       [ROWS_OPEN] = "its last line has no newline: if the file is cut off there, a number in that line is too small"};
-  const char *end = rows->end == ROWS_CUT || (rows->end == ROWS_OPEN && rows->format->ends_in_number) ? ends[rows->end]
-                                                                                                      : NULL;
+  const char *end =
+      rows->end == ROWS_CUT || (rows->end == ROWS_OPEN && rows->format->ends_in_number) ? ends[rows->end] : NULL;
   char text[sizeof rows->remark] = "";
   if (rows->format->remark) rows->format->remark(rows->reader, text, sizeof text);
   snprintf(rows->remark, sizeof rows->remark, "%s%s%.*s", end ? end : "", end && *text ? "; " : "",
@@ -159,8 +161,14 @@ const char *trace_rows_remark(struct trace_rows *rows)
   return rows->remark;
 }
 
+const struct stack_texts *trace_rows_stacks(const struct trace_rows *rows)
+{
+  return rows->format->stacks ? rows->format->stacks(rows->reader) : NULL;
+}
+
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
 {
+  if (rows->format->stacks) return stack_texts_get(rows->format->stacks(rows->reader), stack);
   return rows->format->stack ? rows->format->stack(rows->reader, stack) : NULL;
 }
 

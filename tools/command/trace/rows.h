@@ -61,7 +61,10 @@ void trace_rows_set_command(const char *name);
  * until the rows are closed. */
 const struct json_t *trace_rows_state(const struct trace_rows *rows);
 
-/* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the rows are closed. */
+/* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the next call. */
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack);
+
+/* All stacks of a log whose reader keeps them so; else NULL. */
+const struct stack_texts *trace_rows_stacks(const struct trace_rows *rows);
 
 #endif

@@ -36,11 +36,12 @@ struct snapshot {
   struct trace_live live; /* while the events are collected */
   struct key_map stacks;  /* place of the frames to number */
   struct stack_texts texts;
-  uint64_t process; /* whose events or segments are collected: of a list, the place of the snapshot */
-  int32_t device;   /* the same */
+  struct key_map lines; /* of frames */
+  uint64_t process;     /* whose events or segments are collected: of a list, the place of the snapshot */
+  int32_t device;       /* the same */
   size_t n_snapshots, n_devices, n_before, n_unknown;
   size_t most_events; /* that a file of its size can have */
-  size_t looks; /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
+  size_t looks;       /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
 };
 
 /* ---- Call stacks ----------------------------------------------------------------------------------------------- */
@@ -53,10 +54,8 @@ static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value
   if (!frames || !frames->first) return true;
   *number_out = (uint32_t)key_map_get(&snapshot->stacks, place);
   if (*number_out) return true;
-  char *text = snapshot_frames_text(frames);
-  bool good = text && stack_texts_add(&snapshot->texts, text, number_out);
-  free(text);
-  return good && key_map_put(&snapshot->stacks, place, *number_out);
+  return snapshot_frames_add(&snapshot->texts, &snapshot->lines, frames, number_out) &&
+         key_map_put(&snapshot->stacks, place, *number_out);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
@@ -225,9 +224,8 @@ static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *ro
                                                is_list ? root : tree_get(root, "segments", TREE_LIST));
   for (const struct tree_item *item = has_several ? root->first : NULL; good && item; item = item->next) {
     snapshot->process = root->length > 1 ? snapshot->n_snapshots + 1 : 0;
-    good = snapshot_may_look(snapshot) &&
-           snapshot_read_one(snapshot, tree_get(item->value, "device_traces", TREE_LIST),
-                             tree_get(item->value, "segments", TREE_LIST));
+    good = snapshot_may_look(snapshot) && snapshot_read_one(snapshot, tree_get(item->value, "device_traces", TREE_LIST),
+                                                            tree_get(item->value, "segments", TREE_LIST));
   }
   if (!good) return false;
   if ((snapshot->n_devices > 1 || snapshot->n_snapshots > 1) && snapshot->n_events)
@@ -257,6 +255,7 @@ static void snapshot_close(void *reader)
   free(snapshot->events);
   trace_live_clear(&snapshot->live);
   key_map_clear(&snapshot->stacks);
+  key_map_clear(&snapshot->lines);
   tree_clear(&snapshot->tree);
   free(snapshot->data);
   free(snapshot);
@@ -324,10 +323,9 @@ static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, ch
   return TRACE_LINE_ERROR;
 }
 
-static const char *snapshot_stack(const void *reader, uint32_t number)
+static const struct stack_texts *snapshot_stacks(const void *reader)
 {
-  const struct snapshot *snapshot = reader;
-  return stack_texts_get(&snapshot->texts, number);
+  return &((const struct snapshot *)reader)->texts;
 }
 
 static void snapshot_remark(const void *reader, char *text, size_t text_bytes)
@@ -357,4 +355,4 @@ const struct trace_format trace_format_snapshot = {.is = snapshot_is,
                                                    .close = snapshot_close,
                                                    .next = snapshot_next,
                                                    .remark = snapshot_remark,
-                                                   .stack = snapshot_stack};
+                                                   .stacks = snapshot_stacks};

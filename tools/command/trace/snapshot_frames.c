@@ -51,18 +51,30 @@ static size_t snapshot_frame(const struct tree_value *frame, unsigned index, cha
   return text_make_plain(line);
 }
 
-char *snapshot_frames_text(const struct tree_value *frames)
+/* The number of a frame's line: a frame is in many stacks, and mostly in the same place. */
+static bool snapshot_frames_line(struct stack_texts *texts, struct key_map *lines, const struct tree_value *frame,
+                                 unsigned index, uint32_t *line_out)
 {
-  unsigned index = 0;
-  char *text = malloc((size_t)SNAPSHOT_MOST_FRAMES * SNAPSHOT_FRAME_BYTES + 1);
-  size_t used = 0;
-  if (!text) return NULL;
-  for (int pass = 0; pass < 2 && !index; pass++) /* all frames where none tells of the program */
-    for (const struct tree_item *item = frames->first; item && index < SNAPSHOT_MOST_FRAMES; item = item->next) {
+  char text[SNAPSHOT_FRAME_BYTES + 1];
+  uint64_t key = (uint64_t)(uintptr_t)frame * SNAPSHOT_MOST_FRAMES + index;
+  uint64_t found = key_map_get(lines, key);
+  *line_out = (uint32_t)(found - 1);
+  if (found) return true;
+  size_t length = snapshot_frame(frame, index, text);
+  text[length] = '\n';
+  return stack_texts_add_line(texts, text, length + 1, line_out) && key_map_put(lines, key, (uint64_t)*line_out + 1);
+}
+
+bool snapshot_frames_add(struct stack_texts *texts, struct key_map *lines, const struct tree_value *frames,
+                         uint32_t *number_out)
+{
+  uint32_t numbers[SNAPSHOT_MOST_FRAMES];
+  unsigned n = 0;
+  for (int pass = 0; pass < 2 && !n; pass++) /* all frames where none tells of the program */
+    for (const struct tree_item *item = frames->first; item && n < SNAPSHOT_MOST_FRAMES; item = item->next) {
       if (!pass && snapshot_frame_is_noise(item->value)) continue;
-      used += snapshot_frame(item->value, index++, text + used);
-      text[used++] = '\n';
+      if (!snapshot_frames_line(texts, lines, item->value, n, &numbers[n])) return false;
+      n++;
     }
-  text[used] = '\0';
-  return text;
+  return stack_texts_add_lines(texts, numbers, n, number_out);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* sqlite.c: reads logs in SQLite databases: exports of NVIDIA Nsight Systems, what AMD's rocprofv3 writes by default, and
  * snapshots of PyTorch. The database is not trusted: it is opened without its views and triggers, and only read. */
+#include "sqlite.h"
 #include "format.h"
 #include "snapshot_frames.h"
-#include "sqlite.h"
 #include "stack_texts.h"
 
 #include <stdlib.h>
@@ -33,26 +33,6 @@ static void sqlite_close(void *state)
   sqlite3_close(reader->database);
   stack_texts_clear(&reader->stacks);
   free(reader);
-}
-
-int64_t sqlite_ask(sqlite3 *database, const char *question, int64_t missing)
-{
-  sqlite3_stmt *statement = NULL;
-  if (sqlite3_prepare_v2(database, question, -1, &statement, NULL) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW)
-    missing = sqlite3_column_int64(statement, 0);
-  sqlite3_finalize(statement);
-  return missing;
-}
-
-bool sqlite_has(sqlite3 *database, const char *table, const char *column)
-{
-  char *question = sqlite3_mprintf("SELECT count(*) FROM pragma_table_info(%Q) WHERE name = %Q AND EXISTS (SELECT 1 FROM "
-                                   "sqlite_master WHERE type = 'table' AND sqlite_master.name = %Q)",
-                                   table, column, table);
-  bool has = question && sqlite_ask(database, question, 0) > 0;
-  sqlite3_free(question);
-  return has;
 }
 
 /* Prepares the rows of the program that wrote the database. False: `message` has the reason. */
@@ -120,9 +100,9 @@ static bool sqlite_stack_of(struct sqlite_reader *reader, uint32_t *number_out)
   const struct tree_value *frames = *data == (char)0x80 ? tree_read_pickle(&tree, data, bytes, reason, sizeof reason)
                                                         : tree_read_json(&tree, data, bytes, reason, sizeof reason);
   bool is_list = frames && frames->kind == TREE_LIST && frames->first;
-  char *text = is_list ? snapshot_frames_text(frames) : NULL;
-  bool good = !is_list || (text && stack_texts_add(&reader->stacks, text, number_out));
-  free(text);
+  struct key_map lines = {0};
+  bool good = !is_list || snapshot_frames_add(&reader->stacks, &lines, frames, number_out);
+  key_map_clear(&lines);
   tree_clear(&tree);
   return good;
 }
@@ -131,17 +111,18 @@ static bool sqlite_stack_of(struct sqlite_reader *reader, uint32_t *number_out)
 static bool sqlite_read_row(struct sqlite_reader *reader, struct trace_row *row_out)
 {
   sqlite3_stmt *rows = reader->rows;
-  int64_t time = sqlite3_column_int64(rows, SQLITE_COLUMN_TIME), bytes = sqlite3_column_int64(rows, SQLITE_COLUMN_BYTES);
+  int64_t time = sqlite3_column_int64(rows, SQLITE_COLUMN_TIME),
+          bytes = sqlite3_column_int64(rows, SQLITE_COLUMN_BYTES);
   if (sqlite3_column_type(rows, SQLITE_COLUMN_ACTION) == SQLITE_NULL || bytes < 0) return false;
-  *row_out = (struct trace_row){
-      .action = (enum trace_action)sqlite3_column_int(rows, SQLITE_COLUMN_ACTION),
-      .pointer = (uint64_t)sqlite3_column_int64(rows, SQLITE_COLUMN_ADDRESS),
-      .bytes = (uint64_t)bytes,
-      .stream = (uint64_t)sqlite3_column_int64(rows, SQLITE_COLUMN_STREAM),
-      .thread = (uint32_t)sqlite3_column_int64(rows, SQLITE_COLUMN_THREAD),
-      .space = {(uint64_t)sqlite3_column_int64(rows, SQLITE_COLUMN_PROCESS), sqlite3_column_int(rows, SQLITE_COLUMN_DEVICE),
-                (enum trace_memory)sqlite3_column_int(rows, SQLITE_COLUMN_MEMORY), 0},
-      .nanoseconds = TRACE_NO_TIME};
+  *row_out = (struct trace_row){.action = (enum trace_action)sqlite3_column_int(rows, SQLITE_COLUMN_ACTION),
+                                .pointer = (uint64_t)sqlite3_column_int64(rows, SQLITE_COLUMN_ADDRESS),
+                                .bytes = (uint64_t)bytes,
+                                .stream = (uint64_t)sqlite3_column_int64(rows, SQLITE_COLUMN_STREAM),
+                                .thread = (uint32_t)sqlite3_column_int64(rows, SQLITE_COLUMN_THREAD),
+                                .space = {(uint64_t)sqlite3_column_int64(rows, SQLITE_COLUMN_PROCESS),
+                                          sqlite3_column_int(rows, SQLITE_COLUMN_DEVICE),
+                                          (enum trace_memory)sqlite3_column_int(rows, SQLITE_COLUMN_MEMORY), 0},
+                                .nanoseconds = TRACE_NO_TIME};
   bool has_time = sqlite3_column_type(rows, SQLITE_COLUMN_TIME) != SQLITE_NULL && time >= 0;
   if (has_time && !__builtin_add_overflow(time, reader->start, &time)) row_out->nanoseconds = time;
   return true;
@@ -174,10 +155,9 @@ static void sqlite_remark(const void *state, char *text, size_t text_bytes)
              reader->others == 1 ? "" : "s", reader->query->left_out);
 }
 
-static const char *sqlite_stack(const void *state, uint32_t number)
+static const struct stack_texts *sqlite_stacks(const void *state)
 {
-  const struct sqlite_reader *reader = state;
-  return stack_texts_get(&reader->stacks, number);
+  return &((const struct sqlite_reader *)state)->stacks;
 }
 
 const struct trace_format trace_format_sqlite = {.is = sqlite_is,
@@ -186,7 +166,7 @@ const struct trace_format trace_format_sqlite = {.is = sqlite_is,
                                                  .next = sqlite_next,
                                                  .frees_lack_sizes = true,
                                                  .remark = sqlite_remark,
-                                                 .stack = sqlite_stack};
+                                                 .stacks = sqlite_stacks};
 
 #else
 

@@ -18,6 +18,27 @@
 #include <stdio.h>
 #include <string.h>
 
+int64_t sqlite_ask(sqlite3 *database, const char *question, int64_t missing)
+{
+  sqlite3_stmt *statement = NULL;
+  if (sqlite3_prepare_v2(database, question, -1, &statement, NULL) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    missing = sqlite3_column_int64(statement, 0);
+  sqlite3_finalize(statement);
+  return missing;
+}
+
+bool sqlite_has(sqlite3 *database, const char *table, const char *column)
+{
+  char *question =
+      sqlite3_mprintf("SELECT count(*) FROM pragma_table_info(%Q) WHERE name = %Q AND EXISTS (SELECT 1 FROM "
+                      "sqlite_master WHERE type = 'table' AND sqlite_master.name = %Q)",
+                      table, column, table);
+  bool has = question && sqlite_ask(database, question, 0) > 0;
+  sqlite3_free(question);
+  return has;
+}
+
 /* One of the columns that a table has, with its table's short name; the last of the names is what stands in for none. */
 static const char *sqlite_choose(sqlite3 *database, const char *table, const char *const *names)
 {
@@ -37,17 +58,20 @@ static char *sqlite_make_nsys(sqlite3 *database)
   bool has_thread = has_process && sqlite_has(database, calls, "globalTid") &&
                     sqlite_has(database, calls, "correlationId") && sqlite_has(database, table, "correlationId");
   return sqlite3_mprintf(
-      "SELECT start, address, bytes, CASE WHEN memKind NOT IN (2, 4) OR memoryOperationType NOT IN (0, 1) OR bytes < 0 THEN "
-      "NULL ELSE memoryOperationType END, CASE %s WHEN 4294967295 THEN 0 ELSE %s END, %s, %s, CASE memKind WHEN 4 THEN 0 "
+      "SELECT start, address, bytes, CASE WHEN memKind NOT IN (2, 4) OR memoryOperationType NOT IN (0, 1) OR bytes < 0 "
+      "THEN "
+      "NULL ELSE memoryOperationType END, CASE %s WHEN 4294967295 THEN 0 ELSE %s END, %s, %s, CASE memKind WHEN 4 THEN "
+      "0 "
       "ELSE %s END, memKind = 4, NULL FROM CUDA_GPU_MEMORY_USAGE_EVENTS event %s ORDER BY start, event.rowid",
       sqlite_has(database, table, "streamId") ? "event.streamId" : "0",
       sqlite_has(database, table, "streamId") ? "event.streamId" : "0", has_thread ? "call.thread" : "0",
       has_process ? "(event.globalPid >> 24) & 16777215" : "0",
       sqlite_has(database, table, "deviceId") ? "event.deviceId" : "0",
-      has_thread ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread FROM "
-                   "CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call ON call.correlationId = "
-                   "event.correlationId AND call.process = event.globalPid >> 24"
-                 : "");
+      has_thread
+          ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread FROM "
+            "CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call ON call.correlationId = "
+            "event.correlationId AND call.process = event.globalPid >> 24"
+          : "");
 }
 
 const struct sqlite_query sqlite_query_nsys = {sqlite_make_nsys, "memory that is neither device nor managed memory",
@@ -68,22 +92,24 @@ static char *sqlite_make_rocpd_part(sqlite3 *database, const char *table, unsign
   const char *const numbers[] = {"type_index", "logical_index", "absolute_index", "id", NULL};
   char *agent_join = has_agents ? sqlite3_mprintf("LEFT JOIN \"%w\" agent ON agent.id = event.agent_id", agents)
                                 : sqlite3_mprintf("%s", "");
-  char *process_join = has_processes
-                           ? sqlite3_mprintf("LEFT JOIN \"%w\" process ON process.id = event.pid", processes)
-                           : sqlite3_mprintf("%s", "");
-  char *device = has_agents
-                     ? sqlite3_mprintf("coalesce(agent.\"%w\", event.agent_id)",
-                                       sqlite_choose(database, agents, numbers))
-                     : sqlite3_mprintf("%s", "event.agent_id");
-  char *query = sqlite3_mprintf(
-      "SELECT CASE event.type WHEN 'ALLOC' THEN event.\"end\" ELSE event.start END AS time, event.address, event.size, CASE "
-      "WHEN event.level = 'SCRATCH' THEN NULL WHEN event.type = 'ALLOC' THEN 0 WHEN event.type = 'FREE' THEN 1 ELSE NULL END, "
-      "coalesce(event.stream_id, 0), coalesce(event.tid, 0), (%s & 4294967295) | (%u << 32), CASE WHEN event.type = 'FREE' "
-      "THEN -1 WHEN %s = 'CPU' THEN 0 ELSE coalesce(%s, 0) END, CASE %s WHEN 'CPU' THEN 2 ELSE 0 END, NULL FROM \"%w\" event "
-      "%s %s",
-      has_processes ? "coalesce(process.pid, event.pid)" : "coalesce(event.pid, 0)", host,
-      has_agents ? "coalesce(agent.type, '')" : "''", device, has_agents ? "coalesce(agent.type, '')" : "''", table,
-      agent_join ? agent_join : "", process_join ? process_join : "");
+  char *process_join = has_processes ? sqlite3_mprintf("LEFT JOIN \"%w\" process ON process.id = event.pid", processes)
+                                     : sqlite3_mprintf("%s", "");
+  char *device =
+      has_agents ? sqlite3_mprintf("coalesce(agent.\"%w\", event.agent_id)", sqlite_choose(database, agents, numbers))
+                 : sqlite3_mprintf("%s", "event.agent_id");
+  char *query = sqlite3_mprintf("SELECT CASE event.type WHEN 'ALLOC' THEN event.\"end\" ELSE event.start END AS time, "
+                                "event.address, event.size, CASE "
+                                "WHEN event.level = 'SCRATCH' THEN NULL WHEN event.type = 'ALLOC' THEN 0 WHEN "
+                                "event.type = 'FREE' THEN 1 ELSE NULL END, "
+                                "coalesce(event.stream_id, 0), coalesce(event.tid, 0), (%s & 4294967295) | (%u << 32), "
+                                "CASE WHEN event.type = 'FREE' "
+                                "THEN -1 WHEN %s = 'CPU' THEN 0 ELSE coalesce(%s, 0) END, CASE %s WHEN 'CPU' THEN 2 "
+                                "ELSE 0 END, NULL FROM \"%w\" event "
+                                "%s %s",
+                                has_processes ? "coalesce(process.pid, event.pid)" : "coalesce(event.pid, 0)", host,
+                                has_agents ? "coalesce(agent.type, '')" : "''", device,
+                                has_agents ? "coalesce(agent.type, '')" : "''", table, agent_join ? agent_join : "",
+                                process_join ? process_join : "");
   bool good = agent_join && process_join && device;
   sqlite3_free(agent_join);
   sqlite3_free(process_join);
@@ -155,21 +181,27 @@ static char *sqlite_make_torch(sqlite3 *database)
   const char *stream = sqlite_choose(database, "device_traces", streams);
   const char *order = sqlite_choose(database, "device_traces", orders);
   const char *address = sqlite_choose(database, "blocks", addresses);
-  char *before = sqlite_has(database, "blocks", "state") && sqlite_has(database, "blocks", address)
-                     ? sqlite3_mprintf("UNION ALL SELECT -1, 0, NULL, block.%s, block.%s, 0, 0, %s, %s FROM blocks block "
-                                       "WHERE block.state = 'active_allocated' AND NOT EXISTS (SELECT 1 FROM firsts WHERE "
-                                       "firsts.addr = block.%s)",
-                                       address, sqlite_choose(database, "blocks", sizes),
-                                       sqlite_choose(database, "blocks", devices),
-                                       sqlite_choose(database, "blocks", frames), address)
-                     : sqlite3_mprintf("%s", "");
+  char *before =
+      sqlite_has(database, "blocks", "state") && sqlite_has(database, "blocks", address)
+          ? sqlite3_mprintf("UNION ALL SELECT -1, 0, NULL, block.%s, block.%s, 0, 0, %s, %s FROM blocks block "
+                            "WHERE block.state = 'active_allocated' AND NOT EXISTS (SELECT 1 FROM firsts WHERE "
+                            "firsts.addr = block.%s)",
+                            address, sqlite_choose(database, "blocks", sizes),
+                            sqlite_choose(database, "blocks", devices), sqlite_choose(database, "blocks", frames),
+                            address)
+          : sqlite3_mprintf("%s", "");
   char *query = sqlite3_mprintf(
       "WITH events AS (SELECT %s AS number, action, addr, size, time_us, %s AS device, %s AS stream, %s AS frames FROM "
-      "device_traces WHERE action IN ('alloc', 'free_requested', 'free', 'oom')), firsts AS (SELECT min(number), action, addr, "
-      "size, device, stream FROM events WHERE action <> 'oom' GROUP BY device, addr), rows AS (SELECT 0 AS part, number, "
-      "time_us * 1000 AS time, CASE action WHEN 'oom' THEN 0 ELSE addr END AS addr, size, CASE action WHEN 'alloc' THEN 0 WHEN "
-      "'oom' THEN 2 ELSE 1 END AS act, stream, device, frames FROM events UNION ALL SELECT -1, 0, NULL, addr, size, 0, stream, "
-      "device, NULL FROM firsts WHERE action <> 'alloc' %s) SELECT time, addr, size, act, stream, 0, 0, device, 0, frames FROM "
+      "device_traces WHERE action IN ('alloc', 'free_requested', 'free', 'oom')), firsts AS (SELECT min(number), "
+      "action, addr, "
+      "size, device, stream FROM events WHERE action <> 'oom' GROUP BY device, addr), rows AS (SELECT 0 AS part, "
+      "number, "
+      "time_us * 1000 AS time, CASE action WHEN 'oom' THEN 0 ELSE addr END AS addr, size, CASE action WHEN 'alloc' "
+      "THEN 0 WHEN "
+      "'oom' THEN 2 ELSE 1 END AS act, stream, device, frames FROM events UNION ALL SELECT -1, 0, NULL, addr, size, 0, "
+      "stream, "
+      "device, NULL FROM firsts WHERE action <> 'alloc' %s) SELECT time, addr, size, act, stream, 0, 0, device, 0, "
+      "frames FROM "
       "rows ORDER BY part, number",
       order, device, stream, sqlite_choose(database, "device_traces", frames), before ? before : "");
   sqlite3_free(before);

@@ -21,7 +21,7 @@ struct stack_texts {
   size_t n_frames, frames_capacity;
 
   struct stack_line {
-    uint32_t parts[STACK_LINE_PARTS];
+    uint32_t parts[STACK_LINE_PARTS], length;
   } * lines;
   size_t n_lines, lines_capacity;
   struct key_map lines_by_hash;
@@ -41,6 +41,14 @@ struct stack_texts {
 
 /* The number of a text, which is copied if it is new. False: out of memory, or more texts than can be counted. */
 bool stack_texts_add(struct stack_texts *texts, const char *text, uint32_t *number_out);
+
+/* The same in steps: the number of a line, which ends with its newline; and that of the stack with those lines. */
+bool stack_texts_add_line(struct stack_texts *texts, const char *line, size_t bytes, uint32_t *line_out);
+bool stack_texts_add_lines(struct stack_texts *texts, const uint32_t *lines, size_t n, uint32_t *number_out);
+
+/* Adds a stack of other texts. `lines` has the numbers, plus 1, of lines that were added before by those there. */
+bool stack_texts_copy(struct stack_texts *texts, const struct stack_texts *from, uint32_t number, struct key_map *lines,
+                      uint32_t *number_out);
 
 /* NULL: there is none with that number. Valid until the next call. */
 const char *stack_texts_get(const struct stack_texts *texts, uint32_t number);

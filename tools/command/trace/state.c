@@ -50,7 +50,9 @@ static bool state_add(struct state *state, json_t *value, unsigned line, char *m
     return false;
   }
   json_array_foreach(value, i, item) good =
-      good && (json_is_object(item) || (snprintf(message, message_bytes, "line %u has a list of something else", line), false)) &&
+      good &&
+      (json_is_object(item) ||
+       (snprintf(message, message_bytes, "line %u has a list of something else", line), false)) &&
       state_add(state, item, line, message, message_bytes);
   return good;
 }

@@ -26,7 +26,8 @@ struct umpire_row {
 };
 
 struct umpire_reader {
-  json_t *names, *refs; /* the memory of allocators by their names, and by their addresses or numbers as text: see umpire_memory() */
+  json_t *names,
+      *refs; /* the memory of allocators by their names, and by their addresses or numbers as text: see umpire_memory() */
   uint64_t events, releases, of_host, others;
   bool is_out_of_memory;
   uint64_t process;    /* of the lines that follow: the log tells it */
@@ -41,7 +42,7 @@ struct umpire_reader {
 
 /* Of made-up addresses: the first, and the size from which a block takes none. */
 #define UMPIRE_FIRST_ADDRESS (UINT64_C(1) << 32)
-#define UMPIRE_MOST_BYTES (UINT64_C(1) << 48)
+#define UMPIRE_MOST_BYTES    (UINT64_C(1) << 48)
 
 /* What Umpire's replay tool makes of a log, to read the log faster a second time, and the CSV of Umpire 0.3 are refused. */
 enum umpire_kind { UMPIRE_NONE, UMPIRE_COMPILED, UMPIRE_CSV, UMPIRE_JSON };
@@ -55,8 +56,10 @@ static bool umpire_begins(const char *start, size_t bytes, const char *mark)
  * first. Other JSON can have the word "replay" too. */
 static enum umpire_kind umpire_kind_of(const char *start, size_t bytes)
 {
-  static const char *const marks[][2] = {
-      {"\"category\"", "\"name\""}, {"\"kind\"", "\"payload\""}, {"\"event\"", "\"payload\""}, {"\"kind\"", "\"umpire_replay\""}};
+  static const char *const marks[][2] = {{"\"category\"", "\"name\""},
+                                         {"\"kind\"", "\"payload\""},
+                                         {"\"event\"", "\"payload\""},
+                                         {"\"kind\"", "\"umpire_replay\""}};
   const char *end = start + bytes;
   if (umpire_begins(start, bytes, "YALPER\x7f")) return UMPIRE_COMPILED;
   for (const char *line = start, *next; line < end; line = next) {
@@ -149,7 +152,8 @@ static void umpire_note_allocator(struct umpire_reader *reader, const char *name
   if (source && !below) below = json_object_get(reader->refs, umpire_key(reader, source, key));
   json_int_t memory = below ? json_integer_value(below) : source ? 0 : umpire_memory(name);
   json_object_set_new(reader->names, umpire_key(reader, name, key), json_integer(memory));
-  json_object_set_new(reader->refs, umpire_key(reader, ref, key), json_integer(memory)); /* that of one that is no more */
+  json_object_set_new(reader->refs, umpire_key(reader, ref, key),
+                      json_integer(memory)); /* that of one that is no more */
 }
 
 /* Gives a row the space of its allocator. False: it is of host memory, which is counted. */
@@ -288,7 +292,8 @@ static enum trace_line umpire_event(struct umpire_reader *reader, uint32_t numbe
 /* The address that a block's number stands for: of a new block behind the last one. False: out of memory. */
 static bool umpire_make_address(struct umpire_reader *reader, struct trace_row *row, const char *block)
 {
-  uint64_t number = strtoull(block + (*block == 'm'), NULL, 10) + 1, bytes = row->bytes < UMPIRE_MOST_BYTES ? row->bytes : 0;
+  uint64_t number = strtoull(block + (*block == 'm'), NULL, 10) + 1,
+           bytes = row->bytes < UMPIRE_MOST_BYTES ? row->bytes : 0;
   row->pointer = key_map_get(&reader->made, number);
   if (row->action == TRACE_FREE) return true;
   row->pointer = reader->next_address;
@@ -330,11 +335,13 @@ static enum trace_line umpire_command(struct umpire_reader *reader, uint32_t num
   bool allocates = name && strcmp(name, "allocate") == 0, frees = name && strcmp(name, "deallocate") == 0;
   if ((!allocates && !(frees && is_committed)) || !umpire_place(reader, json_object_get(command, "allocator_id"), &row))
     return TRACE_LINE_END;
-  if (!block || (allocates && !umpire_fill(&row, command, size ? size : json_null(), NULL, false))) return TRACE_LINE_ERROR;
+  if (!block || (allocates && !umpire_fill(&row, command, size ? size : json_null(), NULL, false)))
+    return TRACE_LINE_ERROR;
   row.action = frees ? TRACE_FREE : is_committed ? TRACE_ALLOCATE : TRACE_ALLOCATE_FAILURE;
   snprintf(key, sizeof key, "%.64s", block);
   reader->is_out_of_memory = (row.action != TRACE_ALLOCATE_FAILURE && !umpire_make_address(reader, &row, block)) ||
-                             !umpire_keep(reader, number, &row) || (allocates && !umpire_match(reader, key, is_committed));
+                             !umpire_keep(reader, number, &row) ||
+                             (allocates && !umpire_match(reader, key, is_committed));
   return reader->is_out_of_memory ? TRACE_LINE_ERROR : TRACE_LINE_END;
 }
 
@@ -408,8 +415,9 @@ static void umpire_remark(const void *state, char *text, size_t text_bytes)
                {reader->releases, "release of a pool's idle memory", "releases of a pool's idle memory"},
                {reader->others, "line of JSON without an event", "lines of JSON without an event"}};
   const char *sign = reader->made.count ? "; left out: " : "left out: ";
-  size_t used = (size_t)snprintf(text, text_bytes, "%s",
-                                 reader->made.count ? "the log has numbers of blocks, for which addresses were made up" : "");
+  size_t used =
+      (size_t)snprintf(text, text_bytes, "%s",
+                       reader->made.count ? "the log has numbers of blocks, for which addresses were made up" : "");
   for (size_t i = 0; i < sizeof parts / sizeof *parts && used < text_bytes; i++)
     if (parts[i].count) {
       used += (size_t)snprintf(text + used, text_bytes - used, "%s%llu %s", sign, (unsigned long long)parts[i].count,

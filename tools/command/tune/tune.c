@@ -230,7 +230,9 @@ const struct command tune_command = {
     "model does not know the driver's pool. The graph's maximum is enough for these logs; a run that needs more "
     "would fail.\n"
     "\n"
-    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Of a log with the memory of several processes or "
-    "devices, each is a program. Managed memory and memory of the host are left out unless --device chooses them. Exit status 1 if a log is malformed or does "
+    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Of a log with the memory of several "
+    "processes or "
+    "devices, each is a program. Managed memory and memory of the host are left out unless --device chooses them. Exit "
+    "status 1 if a log is malformed or does "
     "not run, or the graph cannot be written.",
     tune_run};
