@@ -205,11 +205,19 @@ def test_pytorchs_own_figures_are_hipmms(torch, fakes):
 
 def test_a_snapshot_in_the_form_of_pytorch(torch):
     import pickle
+    import pickletools
 
     allocator = torch.allocator()
     blocks = [allocator.malloc(size, 0, None) for size in (3 * MIB, 1000, 5 * MIB)]
     allocator.free(blocks[1], 1000, 0, None)
     snapshot = pickle.loads(pickle.dumps(torch.memory_snapshot()))
+    # The operations that the page's reader knows, whose numbers have at most eight bytes.
+    known = {"PROTO", "FRAME", "MEMOIZE", "MARK", "APPEND", "APPENDS", "BINGET", "LONG_BINGET", "BINPUT", "LONG_BINPUT", "BININT",
+             "BININT1", "BININT2", "LONG1", "EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "SETITEM", "SETITEMS", "SHORT_BINUNICODE",
+             "BINUNICODE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "NEWTRUE", "NEWFALSE", "NONE", "BINFLOAT", "STOP"}
+    data = pickle.dumps(torch.memory_snapshot(), protocol=4)
+    for operation, value, place in pickletools.genops(data):
+        assert operation.name in known and (operation.name != "LONG1" or data[place + 1] <= 8), (operation.name, value)
     parts = {block["address"]: block for segment in snapshot["segments"] for block in segment["blocks"]}
     assert parts[blocks[0]]["state"] == parts[blocks[2]]["state"] == "active_allocated"
     assert parts[blocks[0]]["requested_size"] == 3 * MIB

@@ -42,12 +42,24 @@ static void write_bytes(const char *text, size_t bytes)
   assert_int_equal(fclose(stream), 0);
 }
 
+/* The trace of a log with one space. */
+static bool read_one(const char *name, struct trace *trace_out)
+{
+  struct traces traces;
+  if (!traces_read(name, NULL, &traces, message, sizeof message)) return false;
+  assert_int_equal(traces.n, 1);
+  *trace_out = traces.items[0];
+  traces.items[0] = (struct trace){0};
+  traces_clear(&traces);
+  return true;
+}
+
 static struct trace read_text(const char *text)
 {
   struct trace trace = {0};
   write_bytes(text, strlen(text));
   message[0] = '\0';
-  if (!trace_read(file, NULL, &trace, message, sizeof message)) fail_msg("%s", message);
+  if (!read_one(file, &trace)) fail_msg("%s", message);
   return trace;
 }
 
@@ -62,22 +74,28 @@ static void assert_event(const struct trace *trace, size_t index, int is_free, u
 }
 
 /* Equal addresses of two devices are two blocks, each with a free of its own. */
-static void pairs_frees_within_a_device(void **state)
+static void keeps_devices_apart(void **state)
 {
+  struct traces traces;
+  static const char log[] = "{\"segments\": [], \"device_traces\": ["
+                            "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 1000, \"time_us\": 1},"
+                            " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 1000, \"time_us\": 4}],"
+                            "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 3000, \"time_us\": 2},"
+                            " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 3000, \"time_us\": 3}]]}";
   (void)state;
-  struct trace trace = read_text("{\"segments\": [], \"device_traces\": ["
-                                 "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 1000, \"time_us\": 1},"
-                                 " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 1000, \"time_us\": 4}],"
-                                 "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 3000, \"time_us\": 2},"
-                                 " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 3000, \"time_us\": 3}]]}");
-  assert_int_equal(trace.n_events, 4);
-  assert_int_equal(trace.overlaid, 0);
-  assert_int_equal(trace.other_sizes, 0);
-  assert_int_equal(trace.events[2].bytes, 3000);
-  assert_int_equal(trace.events[2].slot, trace.events[1].slot);
-  assert_int_equal(trace.events[3].bytes, 1000);
-  assert_int_equal(trace.events[3].slot, trace.events[0].slot);
-  trace_clear(&trace);
+  write_bytes(log, sizeof log - 1);
+  assert_true(traces_read(file, NULL, &traces, message, sizeof message));
+  assert_int_equal(traces.n, 2);
+  for (size_t i = 0; i < 2; i++) {
+    const struct trace *trace = &traces.items[i];
+    assert_int_equal(traces.spaces.items[i].device, i);
+    assert_int_equal(trace->n_events, 2);
+    assert_int_equal(trace->overlaid + trace->other_sizes + trace->unmatched_frees, 0);
+    assert_int_equal(trace->events[0].bytes, i ? 3000 : 1000);
+    assert_int_equal(trace->events[1].slot, trace->events[0].slot);
+  }
+  assert_int_equal(traces.items[1].lines[0], 2); /* a row counts among all */
+  traces_clear(&traces);
 }
 
 static void matches_a_free_with_its_allocation(void **state)
@@ -284,7 +302,7 @@ static void assert_refused(const char *text, size_t bytes, const char *expected)
   char full[PATH_MAX + 512];
   write_bytes(text, bytes);
   message[0] = '\0';
-  assert_false(trace_read(file, NULL, &trace, message, sizeof message));
+  assert_false(read_one(file, &trace));
   snprintf(full, sizeof full, "%s%s", file, expected);
   assert_string_equal(message, full);
 }
@@ -299,8 +317,9 @@ static void says_what_is_wrong_with_a_row_and_where(void **state)
       {"1,t,allocate,0x100,8,0x0,9\n", "7 columns instead of 6"},
       {"hello\n", "1 column instead of 6"},
       {"1,t,alloc,0x100,8,0x0\n",
-       "\"alloc\" is no action; allowed are allocate, free, allocate failure and free failure"},
-      {"1,t,,0x100,8,0x0\n", "\"\" is no action; allowed are allocate, free, allocate failure and free failure"},
+       "\"alloc\" is no action; allowed are allocate, free, deallocate, allocate failure and free failure"},
+      {"1,t,,0x100,8,0x0\n",
+       "\"\" is no action; allowed are allocate, free, deallocate, allocate failure and free failure"},
       {"1,t,allocate,0x,8,0x0\n", "\"0x\" is no pointer; write it as 0x302000000"},
       {"1,t,allocate,302g,8,0x0\n", "\"302g\" is no pointer; write it as 0x302000000"},
       {"1,t,allocate,0x11112222333344445,8,0x0\n", "\"0x11112222333344445\" is no pointer; write it as 0x302000000"},
@@ -372,9 +391,9 @@ static void says_why_a_file_cannot_be_read(void **state)
   (void)state;
   struct trace trace;
   char expected[256];
-  assert_false(trace_read("/nowhere/log.csv", NULL, &trace, message, sizeof message));
+  assert_false(read_one("/nowhere/log.csv", &trace));
   assert_string_equal(message, "/nowhere/log.csv: No such file or directory");
-  assert_false(trace_read(folder, NULL, &trace, message, sizeof message));
+  assert_false(read_one(folder, &trace));
   snprintf(expected, sizeof expected, "%s: Is a directory", folder);
   assert_string_equal(message, expected);
 }
@@ -383,7 +402,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(matches_a_free_with_its_allocation),
-      cmocka_unit_test(pairs_frees_within_a_device),
+      cmocka_unit_test(keeps_devices_apart),
       cmocka_unit_test(uses_a_slot_again_after_the_free),
       cmocka_unit_test(numbers_streams_by_first_use),
       cmocka_unit_test(takes_every_spelling_of_null),

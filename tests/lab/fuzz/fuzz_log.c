@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   char message[1024];
   struct trace_row row;
   enum trace_line state;
-  struct trace trace;
+  struct traces traces;
   const char *file = fuzz_file(data, bytes);
   struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
   uint64_t n = 0;
@@ -28,9 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   if (rows && state == TRACE_LINE_ERROR) FUZZ_REQUIRE(strncmp(trace_rows_message(rows), file, strlen(file)) == 0);
   if (rows) (void)trace_rows_remark(rows);
   if (rows) trace_rows_close(rows);
-  if (trace_read(file, NULL, &trace, message, sizeof message)) {
-    FUZZ_REQUIRE(trace.allocations + trace.frees == trace.n_events);
-    trace_clear(&trace);
+  if (traces_read(file, NULL, &traces, message, sizeof message)) {
+    for (size_t i = 0; i < traces.n; i++)
+      FUZZ_REQUIRE(traces.items[i].allocations + traces.items[i].frees == traces.items[i].n_events);
+    traces_clear(&traces);
   }
   unlink(file);
   return 0;

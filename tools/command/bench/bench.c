@@ -69,7 +69,8 @@ static int bench_several(const struct bench_plan *plan, const struct arguments *
 static bool bench_read_trace(struct bench_plan *plan)
 {
   if (plan->workload != BENCH_REPLAY) return true;
-  if (!trace_load(plan->trace_file, &plan->trace)) return false;
+  const struct trace_choice choice = {.command = "bench"};
+  if (!trace_load(plan->trace_file, &choice, &plan->trace)) return false;
   if (plan->trace.n_events > 0) return true;
   say("%s: nothing to replay: the log has no event", plan->trace_file);
   trace_clear(&plan->trace);

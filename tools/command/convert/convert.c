@@ -21,6 +21,9 @@ struct convert {
   char *const *files;
   size_t n_files;
   uint64_t rows;
+  struct trace_choice choice;
+  struct trace_spaces spaces; /* of the rows that were written */
+  bool has_failed;
 };
 
 /* ---- Output ---------------------------------------------------------------------------------------------------- */
@@ -54,22 +57,54 @@ static bool convert_close_output(struct convert *convert, bool good)
 
 /* ---- The command ----------------------------------------------------------------------------------------------- */
 
+/* Whether the row is of the memory that is written: that of one process, and of one device unless the format has several.
+ * Memory of the host and managed memory are written if they are chosen. */
+static bool convert_takes(struct convert *convert, const struct trace_space *space)
+{
+  size_t index;
+  if (!convert->choice.has_device && space->memory != TRACE_DEVICE_MEMORY) return false;
+  if (!trace_choice_takes(&convert->choice, space)) return false;
+  if (!trace_spaces_find(&convert->spaces, space, &index)) {
+    say("convert: out of memory, or more processes and devices than can be counted");
+    convert->has_failed = true;
+    return false;
+  }
+  const struct trace_space *first = convert->spaces.items;
+  bool is_other_process = space->process != first->process || space->log != first->log;
+  if (!index || (!is_other_process && convert->output.has_devices)) return true;
+  trace_choice_refuse(&convert->choice, &convert->spaces, convert->files, ", and one log has one");
+  convert->has_failed = true;
+  return false;
+}
+
 static bool convert_rows(struct convert *convert)
 {
   struct progress progress;
   const struct trace_row *row;
   const struct trace_rows *rows;
-  uint64_t done, total;
+  uint64_t done, total, read = 0;
   bool good = true;
   progress_start(&progress, "converting");
-  for (; good && trace_logs_next(&convert->logs, &row, &rows); convert->rows++) {
-    good = convert->output.row(&convert->output, row, rows) || convert_fail_output(convert, errno);
-    if (convert->rows % CONVERT_TELL_ROWS) continue;
+  while (good && trace_logs_next(&convert->logs, &row, &rows)) {
+    if (convert_takes(convert, &row->space)) {
+      good = convert->output.row(&convert->output, row, rows) || convert_fail_output(convert, errno);
+      convert->rows++;
+    }
+    good = good && !convert->has_failed;
+    if (read++ % CONVERT_TELL_ROWS) continue;
     trace_logs_progress(&convert->logs, &done, &total);
     progress_show(&progress, done, total);
   }
   progress_end(&progress);
   return good && !convert->logs.has_failed;
+}
+
+/* Says what was left out. False: all was, which is an error. */
+static bool convert_check_choice(const struct convert *convert)
+{
+  bool takes[TRACE_MOST_SPACES];
+  return !convert->logs.spaces.n ||
+         trace_choice_mark(&convert->choice, &convert->logs.spaces, convert->files, takes) > 0;
 }
 
 static int convert_all(struct convert *convert)
@@ -79,9 +114,10 @@ static int convert_all(struct convert *convert)
   if (convert_open_output(convert)) {
     good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
     good = good && convert_rows(convert);
-    good = convert_close_output(convert, good);
+    good = convert_close_output(convert, good) && convert_check_choice(convert);
   }
   trace_logs_close(&convert->logs);
+  trace_spaces_clear(&convert->spaces);
   if (good) note("%llu row%s", (unsigned long long)convert->rows, text_plural(convert->rows));
   return good ? CMD_GOOD : CMD_BAD;
 }
@@ -126,7 +162,7 @@ static const struct convert_output *convert_format(const char *format, const cha
 static int convert_run(int argc, char **argv)
 {
   static const char *const formats[] = {"csv", "record", "pytorch", NULL};
-  struct convert convert = {.output_file = "-"};
+  struct convert convert = {.output_file = "-", .choice.command = "convert"};
   const char *format = NULL;
   int status;
   const struct argument rows[] = {
@@ -136,9 +172,11 @@ static int convert_run(int argc, char **argv)
        "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for names "
        "that end in .pickle, else record",
        .value = &format, .choices = formats},
+      TRACE_CHOICE_ARGUMENTS(convert.choice, ""),
   };
   struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (!trace_choice_read(&convert.choice)) return CMD_USAGE;
   const bool is_standard = strcmp(convert.output_file, "-") == 0;
   const struct convert_output *output = convert_format(format, is_standard ? NULL : convert.output_file);
   if (!output) return CMD_USAGE;
@@ -155,16 +193,23 @@ const struct command convert_command = {
     "convert", "turn an allocation log into another format", "LOG…",
     "Reads allocation logs and writes one log with all their rows, in order of time.\n"
     "\n"
-    "LOG: `-` is standard input; several, such as the files of a rotated record, become one. Every command that "
-    "reads logs reads these formats:\n"
-    "RMM's CSV, which the `logging` resource writes\n"
+    "LOG: `-` is standard input; a log and its rotated files (log.record, log.record.1, …) become one. What is written "
+    "is the "
+    "memory of one process and one device (pytorch: of all its devices): --process and --device choose it. Managed "
+    "memory "
+    "and memory of the host are left out unless --device chooses them. A log whose last row is cut off, as that of a "
+    "program that was killed, is read up to there. Every command that reads logs reads these formats:\n"
+    "RMM's CSV, which the `logging` resource writes; its rows among other lines, as in an executor's log of Spark "
+    "RAPIDS; "
+    "and the CSV of RMM 0.5 to 0.13\n"
     "the binary record of the `recording` resource, even of a program that was killed or still runs\n"
-    "PyTorch's snapshot: the pickle of torch.cuda.memory._dump_snapshot(), of which nothing is executed, or "
-    "torch.cuda.memory._snapshot() as JSON\n"
+    "PyTorch's snapshot: the pickle of torch.cuda.memory._dump_snapshot(), of which nothing is executed, "
+    "torch.cuda.memory._snapshot() as JSON, a list of snapshots, or the database of _dump_snapshot_sqlite()\n"
     "the replay log of Umpire 1.0 and later (UMPIRE_REPLAY=On; a file umpire.PID.N.stats, or .replay before Umpire "
     "2022.10), without its host memory\n"
+    "the memory events of Kokkos Tools (HOST-PID.mem_events)\n"
     "the SQLite export of NVIDIA Nsight Systems, of a profile with --cuda-memory-usage=true\n"
-    "the CSV of AMD's rocprofv3 --memory-allocation-trace\n"
+    "the database or the CSV of AMD's rocprofv3 --memory-allocation-trace\n"
     "\n"
     "It writes three formats:\n"
     "csv: for RMM's tools; it has no call stacks, and times in microseconds of the day\n"

@@ -13,6 +13,7 @@ struct convert_output {
   /* `rows` has the row's stack. */
   bool (*row)(struct convert_output *output, const struct trace_row *row, const struct trace_rows *rows);
   bool (*end)(struct convert_output *output);
+  bool has_devices; /* the format keeps the memory of several devices apart */
   FILE *file;
   struct record_output *record;     /* of record_output.c */
   struct snapshot_output *snapshot; /* of snapshot_output.c */

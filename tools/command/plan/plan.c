@@ -48,17 +48,18 @@ static bool plan_rewind(const char *file)
 }
 
 /* The second reading, as JSON. NULL: the error was printed. */
-static json_t *plan_read_blocks(const char *file, const char *name)
+static json_t *plan_read_blocks(const char *file, const char *name, const struct trace_space *space)
 {
   char *files[] = {(char *)file};
   struct trace_logs logs;
-  struct blocks blocks;
+  struct blocks_list list;
   struct savings savings;
   if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return NULL;
   logs.is_quiet = true;
-  if (!blocks_read(&blocks, &logs)) return NULL;
-  json_t *log = savings_find(&blocks, &savings) ? plan_log_json(name, &blocks, &savings) : NULL;
-  blocks_clear(&blocks);
+  logs.only = space;
+  if (!blocks_read(&list, &logs)) return NULL;
+  json_t *log = savings_find(list.items, &savings) ? plan_log_json(name, list.items, &savings) : NULL;
+  blocks_list_clear(&list);
   if (!log) say("plan: out of memory");
   return log;
 }
@@ -68,7 +69,7 @@ static json_t *plan_read_blocks(const char *file, const char *name)
 /* What one process needs; 0: the error was printed. */
 static uint64_t plan_fit(struct plan *plan, const char *name, const struct trace *trace, uint64_t *peak_out)
 {
-  char command[PATH_MAX + 16];
+  char command[PATH_MAX + TRACE_SPACE_NAME_BYTES + 16];
   struct fit fit;
   snprintf(command, sizeof command, "plan: %s", name);
   const struct fit_request request = {command, trace, &plan->source, 0, 1};
@@ -81,15 +82,13 @@ static uint64_t plan_fit(struct plan *plan, const char *name, const struct trace
   return needs_bytes;
 }
 
-static bool plan_add(struct plan *plan, const char *file)
+/* Adds a process. */
+static bool plan_add(struct plan *plan, const char *file, const char *name, const struct trace *trace,
+                     const struct trace_space *space)
 {
-  const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
-  struct trace trace;
   uint64_t peak_bytes;
-  if (!plan_rewind(file) || !trace_load(file, &trace)) return false;
-  uint64_t needs_bytes = plan_fit(plan, name, &trace, &peak_bytes);
-  trace_clear(&trace);
-  json_t *log = needs_bytes ? plan_read_blocks(file, name) : NULL;
+  uint64_t needs_bytes = plan_fit(plan, name, trace, &peak_bytes);
+  json_t *log = needs_bytes ? plan_read_blocks(file, name, space) : NULL;
   if (!log) return false;
   json_object_set_new(log, "needs_bytes", json_integer((json_int_t)needs_bytes));
   json_object_set_new(log, "peak_requested_bytes", json_integer((json_int_t)peak_bytes));
@@ -98,13 +97,39 @@ static bool plan_add(struct plan *plan, const char *file)
   return true;
 }
 
+/* Whether a process has memory on several devices: it fits on no one device. */
+static bool plan_has_several_devices(const struct trace_spaces *spaces)
+{
+  for (size_t i = 0; i < spaces->n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (spaces->items[i].process == spaces->items[k].process) return true;
+  return false;
+}
+
+static bool plan_add_log(struct plan *plan, const char *file)
+{
+  char *files[] = {(char *)file};
+  char space[TRACE_SPACE_NAME_BYTES], name[PATH_MAX + TRACE_SPACE_NAME_BYTES];
+  struct traces traces;
+  if (!plan_rewind(file) || !trace_load_each(file, &plan->choice, &traces)) return false;
+  bool good = !plan_has_several_devices(&traces.spaces);
+  if (!good) trace_choice_refuse(&plan->choice, &traces.spaces, files, ", and a plan is for one device");
+  for (size_t i = 0; good && i < traces.n; i++) {
+    trace_space_name(&traces.spaces, i, files, space, sizeof space);
+    snprintf(name, sizeof name, "%s%s%s", strcmp(file, "-") ? file : "standard input", *space ? ", " : "", space);
+    good = plan_add(plan, file, name, &traces.items[i], &traces.spaces.items[i]);
+  }
+  traces_clear(&traces);
+  return good;
+}
+
 static int plan_make(struct plan *plan, const struct arguments *arguments, bool as_json)
 {
   size_t i;
   json_t *log;
   plan->logs = json_array();
   for (i = 0; i < arguments->n_operands; i++)
-    if (!plan_add(plan, arguments->operands[i])) return CMD_BAD;
+    if (!plan_add_log(plan, arguments->operands[i])) return CMD_BAD;
   if (!plan->device_bytes) plan->device_bytes = fit_smallest_card(plan->needs_bytes);
   json_array_foreach(plan->logs, i, log) json_object_set_new(
       log, "copies", json_integer((json_int_t)(plan->device_bytes / lines_count(log, "needs_bytes"))));
@@ -137,7 +162,7 @@ static bool plan_choose_graph(struct plan *plan, const char *config)
 
 static int plan_run(int argc, char **argv)
 {
-  struct plan plan = {.logs = NULL};
+  struct plan plan = {.choice.command = "plan"};
   const char *config = NULL;
   bool as_json = false;
   int status;
@@ -149,10 +174,12 @@ static int plan_run(int argc, char **argv)
        "the memory of each process besides its stack: the driver's context, code, other libraries; 0 by default",
        .bytes = &plan.process_bytes, .most = PLAN_MOST_BYTES},
       CONFIG_ARGUMENT(&config),
+      TRACE_CHOICE_ARGUMENTS(plan.choice, ""),
       {"json", NULL, "print one JSON object", .flag = &as_json},
   };
   struct arguments arguments = {&plan_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (!trace_choice_read(&plan.choice)) return CMD_USAGE;
   if (!plan_choose_graph(&plan, config)) return CMD_BAD;
   setenv("HIPMM_RUNTIME", "software", 0);
   const struct inputs inputs = {"plan", arguments.operands, arguments.n_operands};
@@ -177,6 +204,8 @@ const struct command plan_command = {
     "fall if none of them is allocated. Both are less than the sum of the blocks if another moment of the log is "
     "nearly as high. The memory that the program needs falls by about as much.\n"
     "\n"
-    "LOG: `-` is standard input; each log is a process of its own. Exit status 1 if they do not fit, or a log is "
+    "LOG: `-` is standard input; each log is a process of its own, and so is each process of a log. A process with the "
+    "memory of several devices needs --device. Managed memory and memory of the host are left out unless --device "
+    "chooses them. Exit status 1 if they do not fit, or a log is "
     "malformed.",
     plan_run};

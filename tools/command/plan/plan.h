@@ -39,6 +39,7 @@ bool savings_find(const struct blocks *blocks, struct savings *out);
 
 struct plan {
   struct source source;
+  struct trace_choice choice;
   uint64_t device_bytes;  /* of the device; 0: there is none so large */
   uint64_t process_bytes; /* that each process takes besides its stack */
   json_t *logs;           /* each is a process, with what it needs */

@@ -110,7 +110,7 @@ static bool fit_search(struct fit *fit)
 /* The software device shall not be what a program has to fit on, unless the user says so. */
 static void fit_enlarge_software(const struct graph *graph)
 {
-  if (!json_object_get(graph->runtime_object, "memory")) setenv("HIPMM_SOFTWARE", "memory=1TiB", 0);
+  if (!json_object_get(graph->runtime_object, "memory")) play_set_software("memory", "1TiB");
 }
 
 bool fit_find(struct fit *fit, const struct fit_request *request)

@@ -4,6 +4,8 @@
 #include "streams.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void play_fail(struct play_result *result, uint32_t line, const char *reason)
 {
@@ -68,6 +70,20 @@ static void play_build(const struct play *play, struct play_result *result)
   }
   play_through(play, resource, result);
   hipmm_resource_release(resource);
+}
+
+void play_set_software(const char *name, const char *value)
+{
+  char settings[1024];
+  const char *given = getenv("HIPMM_SOFTWARE");
+  size_t length = strlen(name);
+  for (const char *at = given; at; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (strncmp(at, name, length) == 0 && at[length] == '=') return;
+  }
+  bool is_first = !given || !*given;
+  snprintf(settings, sizeof settings, "%s%s%s=%s", is_first ? "" : given, is_first ? "" : ",", name, value);
+  setenv("HIPMM_SOFTWARE", settings, 1);
 }
 
 struct play_result play_graph(const struct play *play, const char *graph)

@@ -26,6 +26,9 @@ struct play_result {
   char runtime[PATH_MAX];                    /* the name; empty: hipmm was not initialised */
 };
 
+/* Adds a setting of the software device to HIPMM_SOFTWARE, unless one of that name is there. */
+void play_set_software(const char *name, const char *value);
+
 /* Initialises hipmm with the graph, which is JSON text, plays the log until it ends or fails, and finalises hipmm. NULL stands
  * for a lack of memory. */
 struct play_result play_graph(const struct play *play, const char *graph);

@@ -4,6 +4,7 @@
 #include "replay.h"
 
 #include "../inputs.h"
+#include "../play/play.h"
 #include "../play/streams.h"
 #include "../trace/logs.h"
 #include <stdlib.h>
@@ -89,16 +90,24 @@ static int replay_play(const struct replay *replay)
   return status;
 }
 
+/* The software device has as many devices as the log. */
+static void replay_have_device(long device)
+{
+  char count[24];
+  snprintf(count, sizeof count, "%ld", device + 1);
+  if (device) play_set_software("devices", count);
+}
+
 static int replay_run(int argc, char **argv)
 {
   struct replay replay = {.passes = 1};
+  struct trace_choice choice = {.command = "replay", .is_of_stack = true};
   const char *config = NULL;
   bool fit = false;
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
-      {"device", "N", "the device whose stack is used; 0 by default", .number = &replay.device,
-       .most = REPLAY_MOST_DEVICES},
+      TRACE_CHOICE_ARGUMENTS(choice, "; the stack is that of the device with this number, of device 0 by default"),
       {"repeat", "N", "play it N times on the same stack; the later passes find it warm", .number = &replay.passes,
        .least = 1, .most = REPLAY_MOST_PASSES},
       {"fit", NULL,
@@ -117,11 +126,18 @@ static int replay_run(int argc, char **argv)
     say("replay: --card is the card of --fit, which is not given");
     return CMD_USAGE;
   }
+  if (!trace_choice_read(&choice)) return CMD_USAGE;
+  if (choice.device > REPLAY_MOST_DEVICES) {
+    say("replay: --device %d: there are no more than %d devices", (int)choice.device, REPLAY_MOST_DEVICES + 1);
+    return CMD_USAGE;
+  }
+  replay.device = choice.device;
   replay.trace_file = arguments_operand(&arguments, 0);
   source_choose(&replay.source, config);
   const struct inputs inputs = {"replay", arguments.operands, 1};
   if (!inputs_check_graph(&inputs, &replay.source, (int)replay.device)) return CMD_BAD;
-  if (!trace_load(replay.trace_file, &replay.trace)) return CMD_BAD;
+  if (!trace_load(replay.trace_file, &choice, &replay.trace)) return CMD_BAD;
+  if (replay.trace.is_of_several) replay_have_device(replay.device);
   status = fit ? fit_run(&replay) : replay_play(&replay);
   trace_clear(&replay.trace);
   return status;
@@ -134,7 +150,9 @@ const struct command replay_command = {
     "memory that the stack took from the runtime, and the time of an operation. It needs no GPU: see the runtime "
     "`software`.\n"
     "\n"
-    "LOG: `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
+    "LOG: `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`. Of a log with the memory of several "
+    "processes or devices, one is played: choose it with --process and --device. Managed memory and memory of the host "
+    "are left out unless --device chooses them.\n"
     "\n"
     "With --fit, plays the log many times, each time on a new stack, and prints the least memory with which all of "
     "it runs. It finds the smallest `maximum_size` of the resources that have one (pool, arena), by bisection to one "

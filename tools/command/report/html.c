@@ -9,7 +9,13 @@
 #include <string.h>
 
 /* The most blocks in a file. Of more, those that hold the most memory for the longest time are kept. */
-enum { HTML_MOST_BLOCKS = 1000000, HTML_TIMES = 4096, HTML_MOST_RANGES = 4096, HTML_GAP = 1 << 21 };
+enum {
+  HTML_MOST_BLOCKS = 1000000,
+  HTML_TIMES = 4096,
+  HTML_MOST_RANGES = 4096,
+  HTML_GAP = 1 << 21,
+  HTML_MOST_STACK_BYTES = 64 << 20
+};
 
 /* ---- Base64 ---------------------------------------------------------------------------------------------------- */
 
@@ -52,6 +58,7 @@ static void html_base64_put_real(struct html_base64 *base64, double number)
 
 struct html {
   FILE *file;
+  size_t index; /* of the summary, among several */
   const json_t *summary;
   const struct blocks *blocks;
   const struct block **kept; /* in the order of their allocation */
@@ -99,12 +106,20 @@ static bool html_keep(struct html *html)
   return true;
 }
 
+/* Begins data of the page, which the script finds by its name and, of another summary than the first, its number. */
+static void html_begin(const struct html *html, const char *type, const char *name)
+{
+  fprintf(html->file, "<script type=\"%s\" id=\"%s", type, name);
+  if (html->index) fprintf(html->file, "-%zu", html->index);
+  fputs("\">", html->file);
+}
+
 enum html_column { HTML_FROM, HTML_TO, HTML_ADDRESS, HTML_BYTES, HTML_STREAM, HTML_THREAD, HTML_STACK };
 
 static void html_column(const struct html *html, const char *name, enum html_column column)
 {
   struct html_base64 base64 = {.file = html->file};
-  fprintf(html->file, "<script type=\"text/plain\" id=\"column-%s\">", name);
+  html_begin(html, "text/plain", name);
   for (size_t i = 0; i < html->n_kept; i++) {
     const struct block *block = html->kept[i];
     switch (column) {
@@ -127,7 +142,7 @@ static void html_times(const struct html *html)
   const struct blocks *blocks = html->blocks;
   struct html_base64 base64 = {.file = html->file};
   size_t n = blocks->n_events < HTML_TIMES ? blocks->n_events : HTML_TIMES;
-  fputs("<script type=\"text/plain\" id=\"column-times\">", html->file);
+  html_begin(html, "text/plain", "column-times");
   for (size_t i = 0; blocks->has_times && i < n; i++)
     html_base64_put_real(&base64, (double)blocks->times[n > 1 ? i * (blocks->n_events - 1) / (n - 1) : 0] / 1e9);
   html_base64_flush(&base64);
@@ -177,7 +192,7 @@ static bool html_ranges(const struct html *html)
     while ((n = html_merge((const struct block *const *)sorted, html->n_kept, gap, ranges)) > HTML_MOST_RANGES)
       gap = gap ? 4 * gap : HTML_GAP;
   }
-  fputs("<script type=\"text/plain\" id=\"column-ranges\">", html->file);
+  html_begin(html, "text/plain", "column-ranges");
   for (size_t i = 0; i < n; i++) {
     html_base64_put_real(&base64, (double)ranges[i][0]);
     html_base64_put_real(&base64, (double)ranges[i][1]);
@@ -203,10 +218,15 @@ static bool html_json(const struct html *html)
 {
   json_t *object = json_copy((json_t *)html->summary), *stacks = json_array(), *names = json_array();
   char name[BLOCKS_STACK_NAME_BYTES];
+  size_t bytes = 0;
   for (uint32_t i = 0; i < html->blocks->stacks.n; i++) {
-    const char *text = stack_texts_get(&html->blocks->stacks, i);
+    const char *text = bytes < HTML_MOST_STACK_BYTES ? stack_texts_get(&html->blocks->stacks, i) : NULL;
+    if (text) bytes += strlen(text);
     json_array_append_new(stacks, output_json_string(text ? text : ""));
-    blocks_stack_name(html->blocks, i, name, sizeof name);
+    if (bytes < HTML_MOST_STACK_BYTES)
+      blocks_stack_name(html->blocks, i, name, sizeof name);
+    else
+      snprintf(name, sizeof name, "(call stack %u: the page has room for fewer)", i);
     json_array_append_new(names, output_json_string(name));
   }
   json_object_set_new(object, "stacks", stacks);
@@ -215,7 +235,7 @@ static bool html_json(const struct html *html)
   char *text = json_dumps(object, JSON_COMPACT);
   json_decref(object);
   if (!text) return false;
-  fputs("<script type=\"application/json\" id=\"summary\">", html->file);
+  html_begin(html, "application/json", "summary");
   html_put_json_text(html->file, text);
   fputs("</script>\n", html->file);
   free(text);
@@ -225,30 +245,39 @@ static bool html_json(const struct html *html)
 static bool html_data(const struct html *html)
 {
   if (!html_json(html) || !html_ranges(html)) return false;
-  html_column(html, "from", HTML_FROM);
-  html_column(html, "to", HTML_TO);
-  html_column(html, "address", HTML_ADDRESS);
-  html_column(html, "bytes", HTML_BYTES);
-  html_column(html, "stream", HTML_STREAM);
-  html_column(html, "thread", HTML_THREAD);
-  html_column(html, "stack", HTML_STACK);
+  html_column(html, "column-from", HTML_FROM);
+  html_column(html, "column-to", HTML_TO);
+  html_column(html, "column-address", HTML_ADDRESS);
+  html_column(html, "column-bytes", HTML_BYTES);
+  html_column(html, "column-stream", HTML_STREAM);
+  html_column(html, "column-thread", HTML_THREAD);
+  html_column(html, "column-stack", HTML_STACK);
   html_times(html);
   return true;
 }
 
 /* ---- The page -------------------------------------------------------------------------------------------------- */
 
+struct html_page {
+  const json_t *summaries;
+  const struct blocks_list *list;
+};
+
 static bool html_put_data(FILE *file, const void *closure)
 {
-  (void)file;
-  return html_data(closure);
+  const struct html_page *page = closure;
+  bool good = true;
+  for (size_t i = 0; good && i < page->list->n; i++) {
+    struct html html = {
+        .file = file, .index = i, .summary = json_array_get(page->summaries, i), .blocks = &page->list->items[i]};
+    good = html_keep(&html) && html_data(&html);
+    free(html.kept);
+  }
+  return good;
 }
 
-bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks)
+bool report_html(FILE *file, const char *title, const json_t *summaries, const struct blocks_list *list)
 {
-  struct html html = {.file = file, .summary = summary, .blocks = blocks};
-  bool good = html_keep(&html) &&
-              page_write(file, "page.html", json_string_value(json_object_get(summary, "title")), html_put_data, &html);
-  free(html.kept);
-  return good && fflush(file) == 0 && !ferror(file);
+  const struct html_page page = {summaries, list};
+  return page_write(file, "page.html", title, html_put_data, &page) && fflush(file) == 0 && !ferror(file);
 }

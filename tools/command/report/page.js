@@ -1,13 +1,23 @@
 "use strict";
 (() => {
   const byId = id => document.getElementById(id);
-  const summary = JSON.parse(byId("summary").textContent);
+  // The page has the data of several memories, each with a number behind its names; the part of the address behind "#" chooses.
+  const titles = [...document.querySelectorAll("script[type='application/json']")].map(data => JSON.parse(data.textContent).title);
+  const which = Math.min(Math.max(0, parseInt(location.hash.slice(1)) || 0), titles.length - 1), suffix = which ? "-" + which : "";
+  const summary = JSON.parse(byId("summary" + suffix).textContent);
+  if (titles.length > 1) {
+    const choice = byId("memory");
+    choice.append(...titles.map((title, i) => new Option(title, i, i === which, i === which)));
+    choice.addEventListener("change", () => { location.hash = choice.value; });
+    addEventListener("hashchange", () => location.reload());
+    byId("memory-choice").hidden = false;
+  }
 
   // ---- Data -------------------------------------------------------------------------------------------------------
 
   // A column of numbers, lowest byte first. A page is read on machines of that byte order alone.
   function column(name, Type) {
-    const element = byId("column-" + name), text = atob(element.textContent), bytes = new Uint8Array(text.length);
+    const element = byId("column-" + name + suffix), text = atob(element.textContent), bytes = new Uint8Array(text.length);
     for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     element.remove();
     return new Type(bytes.buffer);
@@ -29,6 +39,37 @@
   } else {
     const most = summary.timeline.most;
     for (let i = 0; i < events; i++) live[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
+  }
+
+  // The bytes of the pages of 2 MiB with live blocks after each event: at first when the curve is drawn.
+  let pages = null;
+  function countPages() {
+    const pageBytes = summary.fragmentation.page_bytes, freed = new Int32Array(events).fill(-1), users = new Map();
+    let held = 0, next = 0;
+    pages = new Float64Array(events);
+    if (!isWhole) {
+      const most = summary.timeline.pages;
+      for (let i = 0; i < events; i++) pages[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
+      return;
+    }
+    const use = (page, change) => {
+      const count = (users.get(page) || 0) + change;
+      if (count) users.set(page, count); else users.delete(page);
+      if (change > 0 ? count === 1 : !count) held += change * pageBytes;
+    };
+    const put = (i, change) => {
+      if (!size[i]) return;
+      const first = Math.floor(address[i] / pageBytes), last = Math.floor((address[i] + size[i] - 1) / pageBytes);
+      held += change * Math.max(0, last - first - 1) * pageBytes;
+      use(first, change);
+      if (last !== first) use(last, change);
+    };
+    for (let i = 0; i < n; i++) if (to[i] < events) freed[to[i]] = i;
+    for (let event = 0; event < events; event++) {
+      if (freed[event] >= 0) put(freed[event], -1);
+      for (; next < n && from[next] === event; next++) put(next, 1);
+      pages[event] = held;
+    }
   }
 
   // Addresses without the gaps between the ranges: where each block stands.
@@ -236,7 +277,7 @@
     context.fillStyle = paint("--accent");
     for (let x = 0; x < width; x++)
       if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, Math.max(1.5 * scale, y(least[x]) - y(most[x])));
-    drawPages(context, width, y, top);
+    drawPages(context, width, y, top, first, last);
     context.fillStyle = paint("--faint");
     context.font = 11 * scale + "px system-ui, sans-serif";
     context.fillText(bytes(top), 4 * scale, 11 * scale);
@@ -249,15 +290,23 @@
     context.textAlign = "left";
     drawMoment(context, width, full, scale);
   }
-  // The bytes of pages that have live blocks, as a line.
-  function drawPages(context, width, y, top) {
-    const pages = summary.timeline ? summary.timeline.pages : [];
+  // The bytes of pages that have live blocks, as a line: the most at each pixel, as of the live bytes.
+  function drawPages(context, width, y, top, first, last) {
+    if (!pages) countPages();
+    const most = new Float64Array(width).fill(-1);
+    for (let event = first; event <= last; event++) {
+      const left = Math.max(0, Math.floor(pixelOf(event, width)));
+      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(event + 1, width)) - 1));
+      for (let x = left; x <= right; x++) if (pages[event] > most[x]) most[x] = pages[event];
+    }
     context.strokeStyle = paint("--second");
     context.lineWidth = devicePixelRatio || 1;
     context.beginPath();
-    for (let i = 0; i < pages.length; i++) {
-      const x = pixelOf((i + 0.5) * events / pages.length, width);
-      if (x > -width && x < 2 * width) context.lineTo(x, y(Math.min(pages[i], 1.05 * top)));
+    for (let x = 0; x < width; x++) {
+      if (most[x] < 0) continue;
+      const at = y(Math.min(most[x], 1.05 * top));
+      context.lineTo(x, at);
+      context.lineTo(x + 1, at);
     }
     context.stroke();
     byId("curve-note").textContent = "; the orange line: all of the 2 MiB pages that they touch";

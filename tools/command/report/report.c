@@ -11,15 +11,18 @@
 struct report {
   const char *output; /* NULL: no page */
   bool as_text, as_json;
+  struct trace_choice choice;
+  char *const *files;
   char title[PATH_MAX + 32];
 };
 
 /* Writes the page; without blocks that of snapshots and reports of processes. False: the error was printed. */
-static bool report_write(const char *name, const json_t *summary, const struct blocks *blocks)
+static bool report_write(const struct report *report, const json_t *summaries, const struct blocks_list *list)
 {
-  FILE *file = output_open_result(name);
-  bool good = file && (blocks ? report_html(file, summary, blocks) : state_html(file, summary));
-  return output_close_result("report", name, file, good);
+  FILE *file = output_open_result(report->output);
+  bool good = file && (list ? report_html(file, report->title, summaries, list)
+                            : state_html(file, json_array_get(summaries, 0)));
+  return output_close_result("report", report->output, file, good);
 }
 
 /* "report.html" beside "log.csv" would be a surprise; the name says what it is of. */
@@ -33,41 +36,85 @@ static void report_title(char *const *files, size_t n, char *title, size_t title
     snprintf(title, title_bytes, "%s", name);
 }
 
-/* Shows a summary, which is NULL without memory, in the forms that are asked for. */
-static int report_show(const struct report *report, json_t *summary, const struct blocks *blocks)
+/* One summary as it is; several as an object that has them. */
+static json_t *report_json(const struct report *report, json_t *summaries)
 {
-  int status = summary ? CMD_GOOD : CMD_BAD;
-  if (!summary) say("report: out of memory");
-  if (summary && report->output && !report_write(report->output, summary, blocks)) status = CMD_BAD;
-  if (summary && report->as_json) status = output_json(json_incref(summary), status);
-  if (summary && !report->as_json) {
-    bool shows_text = report->as_text || !report->output;
-    if (shows_text && blocks) report_text(summary);
-    if (shows_text && !blocks) state_text(summary);
-    status = output_finish(status);
+  if (json_array_size(summaries) == 1) return json_incref(json_array_get(summaries, 0));
+  return json_pack("{s:o, s:O}", "title", output_json_string(report->title), "memories", summaries);
+}
+
+/* Shows the summaries, which are fewer than the blocks without memory, in the forms that are asked for. */
+static int report_show(const struct report *report, json_t *summaries, const struct blocks_list *list)
+{
+  size_t i, n = list ? list->n : 1;
+  json_t *summary;
+  int status = json_array_size(summaries) == n ? CMD_GOOD : CMD_BAD;
+  if (status != CMD_GOOD) {
+    say("report: out of memory");
+    return status;
   }
-  json_decref(summary);
-  return status;
+  if (report->output && !report_write(report, summaries, list)) status = CMD_BAD;
+  if (report->as_json) return output_json(report_json(report, summaries), status);
+  bool shows_text = report->as_text || !report->output;
+  json_array_foreach(summaries, i, summary)
+  {
+    if (shows_text && i) putchar('\n');
+    if (shows_text && list) report_text(summary);
+    if (shows_text && !list) state_text(summary);
+  }
+  return output_finish(status);
 }
 
 /* Of files that are no logs. */
 static int report_states(const struct report *report, const struct trace_logs *logs)
 {
-  json_t *all = json_array();
-  for (size_t i = 0; i < logs->n; i++) json_array_extend(all, (json_t *)trace_logs_state(logs, i));
-  int status = report_show(report, state_summary(all, report->title), NULL);
+  json_t *all = json_array(), *summaries = json_array();
+  for (size_t i = 0; i < logs->n; i++) {
+    json_array_extend(all, (json_t *)trace_logs_state(logs, i));
+    trace_logs_tell_state(logs, i);
+  }
+  json_array_append_new(summaries, state_summary(all, report->title));
+  int status = report_show(report, summaries, NULL);
+  json_decref(summaries);
   json_decref(all);
   return status;
 }
 
+/* What a space is called, for programs. */
+static void report_add_space(json_t *summary, const struct trace_space *space)
+{
+  static const char *const memories[] = {"device", "managed", "host"};
+  json_object_set_new(summary, "process", space->process ? json_integer((json_int_t)space->process) : json_null());
+  json_object_set_new(summary, "device",
+                      space->memory == TRACE_DEVICE_MEMORY ? json_integer(space->device) : json_null());
+  json_object_set_new(summary, "memory", json_string(memories[space->memory]));
+}
+
+/* NULL: out of memory. */
+static json_t *report_summary(const struct report *report, const struct blocks_list *list, size_t index)
+{
+  char name[TRACE_SPACE_NAME_BYTES], title[sizeof report->title + TRACE_SPACE_NAME_BYTES + 4];
+  trace_space_name(&list->spaces, index, report->files, name, sizeof name);
+  snprintf(title, sizeof title, "%s%s%s", report->title, *name ? ": " : "", name);
+  json_t *text = output_json_string(title);
+  json_t *summary = text ? summary_make(&list->items[index], json_string_value(text)) : NULL;
+  json_decref(text);
+  if (summary && list->n > 1) report_add_space(summary, &list->items[index].space);
+  return summary;
+}
+
 static int report_logs(const struct report *report, struct trace_logs *logs)
 {
-  struct blocks blocks;
-  if (!blocks_read(&blocks, logs)) return CMD_BAD;
-  json_t *title = output_json_string(report->title);
-  int status = report_show(report, title ? summary_make(&blocks, json_string_value(title)) : NULL, &blocks);
-  json_decref(title);
-  blocks_clear(&blocks);
+  struct blocks_list list;
+  json_t *summaries = json_array();
+  if (report->choice.has_device || report->choice.has_process) logs->choice = &report->choice;
+  int status = CMD_BAD;
+  if (blocks_read(&list, logs)) {
+    for (size_t i = 0; i < list.n; i++) json_array_append_new(summaries, report_summary(report, &list, i));
+    status = report_show(report, summaries, &list);
+    blocks_list_clear(&list);
+  }
+  json_decref(summaries);
   return status;
 }
 
@@ -90,12 +137,13 @@ static int report_files(const struct report *report, char *const *files, size_t 
 
 static int report_run(int argc, char **argv)
 {
-  struct report report = {0};
+  struct report report = {.choice.command = "report"};
   int status;
   const struct argument rows[] = {
       {"output", "FILE", "write a page for browsers; - is standard output", .letter = 'o', .value = &report.output},
       {"text", NULL, "print a page for terminals: the default without --output", .flag = &report.as_text},
       {"json", NULL, "print one JSON object", .flag = &report.as_json},
+      TRACE_CHOICE_ARGUMENTS(report.choice, ""),
   };
   struct arguments arguments = {&report_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
@@ -103,6 +151,8 @@ static int report_run(int argc, char **argv)
     say("report: --text and --json are two answers; ask for one");
     return CMD_USAGE;
   }
+  if (!trace_choice_read(&report.choice)) return CMD_USAGE;
+  report.files = arguments.operands;
   const struct inputs inputs = {"report", arguments.operands, arguments.n_operands};
   const char *other = report.as_text ? "--text" : report.as_json ? "--json" : NULL;
   if (!output_check_result("report", report.output, other)) return CMD_USAGE;
@@ -124,6 +174,9 @@ const struct command report_command = {
     "The page for browsers is one file that needs nothing else. If there are more than a million blocks, it shows "
     "those that hold the most memory for the longest time.\n"
     "\n"
-    "LOG: `-` is standard input; several become one, in order of time. Exit status 1 if a log is malformed or the page "
+    "LOG: `-` is standard input. Each process, device and kind of memory of the logs is shown by itself: they are "
+    "address "
+    "spaces of their own. Several logs are of several processes; a log and its rotated files (log.csv, log.csv.1, …) "
+    "become one, in order of time. Exit status 1 if a log is malformed or the page "
     "cannot be written.",
     report_run};

@@ -57,8 +57,9 @@ void page_put_text(FILE *file, const char *text);
 /* A page for terminals, on standard output. */
 void report_text(const json_t *summary);
 
-/* A page for browsers that needs nothing else. False: a write failed, with errno. */
-bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks);
+/* A page for browsers that needs nothing else: it shows one of the summaries, of the blocks in the same place of the list, and has
+ * a choice if there are several. False: a write failed, with errno. */
+bool report_html(FILE *file, const char *title, const json_t *summaries, const struct blocks_list *list);
 
 /* ---- state.c ---------------------------------------------------------------------------------------------------- */
 

@@ -45,7 +45,17 @@ static void summary_note_pages(void *closure, uint32_t event, uint64_t bytes)
   if (bytes > *most) *most = bytes;
 }
 
-/* The least and the most live bytes in each of equal parts of the events, and the most pages. */
+/* The most pages in a part of the events and in those beside it: a line that joins the middles of the parts then lies nowhere
+ * below the pages. */
+static uint64_t summary_pages(const struct summary_bins *bins, size_t bin)
+{
+  uint64_t most = 0;
+  for (size_t i = bin ? bin - 1 : 0; i <= bin + 1 && i < bins->n; i++)
+    if (bins->pages[i] > most) most = bins->pages[i];
+  return most;
+}
+
+/* The least and the most live bytes in each of equal parts of the events, and the pages. */
 static json_t *summary_timeline(const struct blocks *blocks, const struct summary_curve *curve,
                                 const struct summary_bins *bins)
 {
@@ -59,7 +69,7 @@ static json_t *summary_timeline(const struct blocks *blocks, const struct summar
     }
     json_array_append_new(least, json_integer((json_int_t)low));
     json_array_append_new(most, json_integer((json_int_t)high));
-    json_array_append_new(pages, json_integer((json_int_t)bins->pages[bin]));
+    json_array_append_new(pages, json_integer((json_int_t)summary_pages(bins, bin)));
   }
   return json_pack("{s:o, s:o, s:o}", "least", least, "most", most, "pages", pages);
 }

@@ -13,12 +13,14 @@
 enum { BLOCKS_TELL_EVENTS = 1 << 14 };
 
 struct blocks_reader {
-  struct blocks *blocks;
+  struct blocks *blocks;           /* of one space */
   struct trace_live live;          /* items are the indices of blocks */
   struct key_map streams, threads; /* to index + 1 */
   struct key_map logs;             /* rows to number of the log */
   uint32_t n_logs;
   struct key_map stacks; /* of log and number, to index */
+  const struct trace_rows *lines_of;
+  struct key_map lines; /* of the stacks of that log: see stack_texts_copy() */
   int64_t first_time;
 };
 
@@ -37,19 +39,32 @@ static bool blocks_name(struct block_names *names, struct key_map *map, uint64_t
   return true;
 }
 
+/* Adds a stack of a log. False: out of memory. */
+static bool blocks_add_stack(struct blocks_reader *reader, const struct trace_rows *rows, uint32_t stack,
+                             uint32_t *index_out)
+{
+  const struct stack_texts *stacks = trace_rows_stacks(rows);
+  const char *text = stacks ? NULL : trace_rows_stack(rows, stack);
+  if (stacks && reader->lines_of != rows) key_map_clear(&reader->lines);
+  reader->lines_of = rows;
+  if (stacks)
+    return stack >= stacks->n || stack_texts_copy(&reader->blocks->stacks, stacks, stack, &reader->lines, index_out);
+  return !text || stack_texts_add(&reader->blocks->stacks, text, index_out);
+}
+
 /* The index of a row's stack: each log has numbers of its own. */
 static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows,
                          uint32_t *index_out)
 {
-  const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
   *index_out = 0;
-  if (!text) return true;
+  if (!row->stack) return true;
   uint64_t log = key_map_get(&reader->logs, (uintptr_t)rows);
   if (!log && !key_map_put(&reader->logs, (uintptr_t)rows, log = ++reader->n_logs)) return false;
   uint64_t key = log << 32 | row->stack;
   *index_out = (uint32_t)key_map_get(&reader->stacks, key);
-  return *index_out ||
-         (stack_texts_add(&reader->blocks->stacks, text, index_out) && key_map_put(&reader->stacks, key, *index_out));
+  if (*index_out) return true;
+  return blocks_add_stack(reader, rows, row->stack, index_out) &&
+         (!*index_out || key_map_put(&reader->stacks, key, *index_out));
 }
 
 static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
@@ -107,7 +122,29 @@ static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row
   return true;
 }
 
-static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *logs)
+struct blocks_readers {
+  struct blocks_list list;
+  struct blocks_reader *items; /* of each space */
+  size_t capacity, blocks_capacity, events;
+};
+
+/* The reader of a row's space. NULL: out of memory. */
+static struct blocks_reader *blocks_readers_find(struct blocks_readers *readers, const struct trace_space *space)
+{
+  size_t index, n = readers->list.n;
+  if (!trace_spaces_find(&readers->list.spaces, space, &index)) return NULL;
+  if (index == n) {
+    if (!array_grow_zeroed(&readers->items, n, &readers->capacity, sizeof *readers->items) ||
+        !array_grow_zeroed(&readers->list.items, n, &readers->blocks_capacity, sizeof *readers->list.items))
+      return NULL;
+    readers->list.items[n].space = *space;
+    readers->list.n++;
+  }
+  readers->items[index].blocks = &readers->list.items[index];
+  return &readers->items[index];
+}
+
+static bool blocks_read_logs(struct blocks_readers *readers, struct trace_logs *logs)
 {
   struct progress progress;
   const struct trace_row *row;
@@ -116,39 +153,62 @@ static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *lo
   bool good = true;
   progress_start(&progress, "reading");
   while (good && trace_logs_next(logs, &row, &rows)) {
-    good = reader->blocks->n_events < BLOCK_IS_LIVE && blocks_add(reader, row, rows);
-    if (reader->blocks->n_events % BLOCKS_TELL_EVENTS) continue;
+    struct blocks_reader *reader = blocks_readers_find(readers, &row->space);
+    good = reader && reader->blocks->n_events < BLOCK_IS_LIVE && blocks_add(reader, row, rows);
+    if (++readers->events % BLOCKS_TELL_EVENTS) continue;
     trace_logs_progress(logs, &done, &total);
     progress_show(&progress, done, total);
   }
   progress_end(&progress);
-  if (!good) say("out of memory, or more events than can be counted, after %zu events", reader->blocks->n_events);
+  if (!good) say("out of memory, or more events than can be counted, after %zu events", readers->events);
   return good && !logs->has_failed;
 }
 
-bool blocks_read(struct blocks *blocks, struct trace_logs *logs)
+/* Whether a choice took something; else the error is printed. */
+static bool blocks_check_choice(const struct trace_logs *logs, const struct blocks_list *list)
 {
-  struct blocks_reader reader = {.blocks = blocks};
-  *blocks = (struct blocks){0};
-  bool good = blocks_read_logs(&reader, logs);
+  bool takes[TRACE_MOST_SPACES];
+  return list->n || !logs->choice || !logs->spaces.n ||
+         trace_choice_mark(logs->choice, &logs->spaces, logs->files, takes) > 0;
+}
+
+bool blocks_read(struct blocks_list *list, struct trace_logs *logs)
+{
+  struct blocks_readers readers = {.list = {0}};
+  const struct trace_space nowhere = {0};
+  bool good = blocks_read_logs(&readers, logs) && blocks_check_choice(logs, &readers.list);
+  if (good && !readers.list.n && !blocks_readers_find(&readers, &nowhere)) good = false, say("out of memory");
+  for (size_t i = 0; i < readers.list.n; i++) {
+    struct blocks_reader *reader = &readers.items[i];
+    trace_live_clear(&reader->live);
+    key_map_clear(&reader->streams);
+    key_map_clear(&reader->threads);
+    key_map_clear(&reader->logs);
+    key_map_clear(&reader->stacks);
+    key_map_clear(&reader->lines);
+  }
+  free(readers.items);
   trace_logs_close(logs);
-  trace_live_clear(&reader.live);
-  key_map_clear(&reader.streams);
-  key_map_clear(&reader.threads);
-  key_map_clear(&reader.logs);
-  key_map_clear(&reader.stacks);
-  if (!good) blocks_clear(blocks);
+  if (!good) blocks_list_clear(&readers.list);
+  *list = readers.list;
   return good;
 }
 
-void blocks_clear(struct blocks *blocks)
+static void blocks_clear(struct blocks *blocks)
 {
   stack_texts_clear(&blocks->stacks);
   free(blocks->streams.values);
   free(blocks->threads.values);
   free(blocks->times);
   free(blocks->items);
-  *blocks = (struct blocks){0};
+}
+
+void blocks_list_clear(struct blocks_list *list)
+{
+  for (size_t i = 0; i < list->n; i++) blocks_clear(&list->items[i]);
+  free(list->items);
+  trace_spaces_clear(&list->spaces);
+  *list = (struct blocks_list){0};
 }
 
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes)

@@ -35,7 +35,8 @@ struct block_failure {
 };
 
 struct blocks {
-  struct block *items; /* in the order of their allocation */
+  struct trace_space space; /* whose blocks they are */
+  struct block *items;      /* in the order of their allocation */
   size_t n, capacity;
   int64_t *times; /* of each event: nanoseconds since the first, not decreasing */
   size_t n_events, event_capacity;
@@ -47,9 +48,16 @@ struct blocks {
   struct block_failure first_failure; /* if there are failures */
 };
 
+/* Of each space of some logs; of logs without rows one without blocks. */
+struct blocks_list {
+  struct blocks *items;
+  size_t n;
+  struct trace_spaces spaces; /* theirs */
+};
+
 /* Reads logs that are open, with a progress bar, and closes them. False: the error was printed, and nothing is allocated. */
-bool blocks_read(struct blocks *blocks, struct trace_logs *logs);
-void blocks_clear(struct blocks *blocks);
+bool blocks_read(struct blocks_list *list, struct trace_logs *logs);
+void blocks_list_clear(struct blocks_list *list);
 
 enum { BLOCKS_STACK_NAME_BYTES = 240 };
 

@@ -28,21 +28,26 @@ struct trace_format {
   /* The line of the row that `next` gave last, of a format with lines that sorts them. Else NULL: the rows are counted. */
   uint32_t (*line_of_row)(const void *reader);
 
-  bool frees_lack_sizes; /* rows.c adds those of the allocations */
+  bool frees_lack_sizes; /* rows.c adds those of the allocations to frees of 0 bytes, and their spaces if told so */
+  bool ends_in_number;   /* of a format with lines: a line that is cut off in its last number reads as a whole one */
 
   /* As the functions of rows.h; NULL: nothing to tell. */
   void (*progress)(const void *reader, uint64_t *done_out, uint64_t *total_out);
   void (*remark)(const void *reader, char *text, size_t text_bytes);
   const char *(*stack)(const void *reader, uint32_t number);
+  const struct stack_texts *(*stacks)(const void *reader); /* in place of `stack` */
   const struct json_t *(*state)(const void *reader);
 };
 
 extern const struct trace_format trace_format_record;   /* record.c: the binary record of base/record_format.h */
 extern const struct trace_format trace_format_state;    /* state.c: hipmm's own snapshots and reports of processes */
 extern const struct trace_format trace_format_snapshot; /* snapshot.c: torch.cuda.memory._snapshot(), pickle or JSON */
-extern const struct trace_format trace_format_nsys;     /* nsys.c: SQLite export of NVIDIA Nsight Systems */
-extern const struct trace_format trace_format_umpire;   /* umpire.c: replay log of Umpire */
-extern const struct trace_format trace_format_rocprof;  /* rocprof.c: CSV of rocprofv3 --memory-allocation-trace */
-extern const struct trace_format trace_format_rmm;      /* rmm.c: RMM's CSV */
+extern const struct trace_format trace_format_sqlite; /* sqlite.c: databases of Nsight Systems, rocprofv3 and PyTorch */
+extern const struct trace_format trace_format_umpire; /* umpire.c: replay log of Umpire */
+extern const struct trace_format trace_format_rocprof;    /* rocprof.c: CSV of rocprofv3 --memory-allocation-trace */
+extern const struct trace_format trace_format_kokkos;     /* kokkos.c: the memory events of Kokkos Tools */
+extern const struct trace_format trace_format_rmm_events; /* rmm_events.c: the CSV of RMM 0.5 to 0.13 */
+extern const struct trace_format trace_format_rmm_mixed;  /* rmm.c: rows of RMM's CSV among lines of a program */
+extern const struct trace_format trace_format_rmm;        /* rmm.c: RMM's CSV */
 
 #endif

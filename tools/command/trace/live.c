@@ -11,11 +11,6 @@ struct trace_live_space {
   struct key_map slots; /* by address */
 };
 
-static bool trace_space_is(const struct trace_space *one, const struct trace_space *other)
-{
-  return one->process == other->process && one->device == other->device && one->memory == other->memory;
-}
-
 /* The addresses of a space, which becomes the first of the list. NULL: out of memory. */
 static struct key_map *trace_live_slots(struct trace_live *live, const struct trace_space *space)
 {
@@ -79,6 +74,20 @@ bool trace_live_note(struct trace_live *live, const struct trace_row *row, struc
   if (row->action == TRACE_ALLOCATE) return trace_live_allocate(live, slots, row, pair_out);
   trace_live_free(live, slots, row->pointer, pair_out);
   return true;
+}
+
+void trace_live_place(const struct trace_live *live, struct trace_row *row)
+{
+  const struct trace_space *found = NULL;
+  for (size_t i = 0; i < live->n_spaces; i++) {
+    const struct trace_live_space *space = &live->spaces[i];
+    if (space->space.process != row->space.process) continue;
+    bool has_block = row->pointer && key_map_get(&space->slots, row->pointer);
+    if (has_block || !found) found = &space->space;
+    if (has_block) break;
+  }
+  row->space.device = 0;
+  if (found) row->space = *found;
 }
 
 void trace_live_clear(struct trace_live *live)

@@ -32,6 +32,9 @@ struct trace_pair {
   uint64_t bytes; /* of a free: the size of its allocation */
 };
 
+/* Gives a free whose device is not told the space in which its address is live, of its process; else another one of it. */
+void trace_live_place(const struct trace_live *live, struct trace_row *row);
+
 /* Notes an allocation or a free. False: out of memory. */
 bool trace_live_note(struct trace_live *live, const struct trace_row *row, struct trace_pair *pair_out);
 

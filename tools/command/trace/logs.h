@@ -4,7 +4,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_TRACE_LOGS_H
 #define HIPMM_TOOLS_COMMAND_TRACE_LOGS_H
 
-#include "rows.h"
+#include "choice.h"
 #include "trace.h"
 
 enum { TRACE_MOST_LOGS = 1024 };
@@ -15,9 +15,14 @@ struct trace_logs {
   bool has_failed;  /* a log is malformed */
   bool is_compared; /* the clocks of the logs */
   bool is_quiet;    /* set after opening: another reading of the same logs has told what they lack */
+  char *const *files;
+  const struct trace_choice *choice; /* set after opening: rows of other spaces are left out; NULL: none is chosen */
+  const struct trace_space *only;    /* the same for one space */
+  struct trace_spaces spaces;        /* of all rows so far, those left out too */
 };
 
-/* Opens all. False: the error was printed; nothing is open. */
+/* Opens all. Logs are of processes of their own, unless a log's name is that of another with a number behind it, as
+ * rotated logs have. False: the error was printed; nothing is open. */
 bool trace_logs_open(struct trace_logs *logs, char *const *files, size_t n);
 void trace_logs_close(struct trace_logs *logs);
 
@@ -25,11 +30,14 @@ void trace_logs_close(struct trace_logs *logs);
  * the error was printed and has_failed is set. */
 bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out);
 
-/* What a file has that is no log, by the number of the file: see trace_rows_state(). */
+/* What a file has that is no log, by the number of the file: see trace_rows_state(); and prints what it lacks. */
 const struct json_t *trace_logs_state(const struct trace_logs *logs, size_t file);
+void trace_logs_tell_state(const struct trace_logs *logs, size_t file);
 
-/* Reads one log for player.c, with a progress bar. False: the error was printed, and nothing is allocated. */
-bool trace_load(const char *file, struct trace *trace_out);
+/* Read one log for player.c, with a progress bar: the spaces that the choice takes (trace_choice_mark()), or the one that it must
+ * take. False: the error was printed, and nothing is allocated. */
+bool trace_load_each(const char *file, const struct trace_choice *choice, struct traces *traces_out);
+bool trace_load(const char *file, const struct trace_choice *choice, struct trace *trace_out);
 
 /* What is read so far of all logs, and of how much; total 0: not known. */
 void trace_logs_progress(const struct trace_logs *logs, uint64_t *done_out, uint64_t *total_out);

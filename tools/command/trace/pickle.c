@@ -49,6 +49,10 @@ enum {
   PICKLE_FRAME = 0x95,
 };
 
+/* For each byte of a pickle as many bytes of values; and one value on the stack, a mark and an entry of the memo for so many
+ * bytes. A snapshot needs a third. */
+enum { PICKLE_TREE_BYTES = 16, PICKLE_BYTES_A_VALUE = 4, PICKLE_LEAST_BYTES = 1 << 16 };
+
 struct pickle {
   struct tree *tree;
   const unsigned char *start, *at, *end;
@@ -57,6 +61,8 @@ struct pickle {
   size_t n_stack, stack_capacity, n_memo, memo_capacity, n_marks, marks_capacity;
   const char *mistake; /* what is wrong; NULL: nothing */
 };
+
+static struct tree_value pickle_nothing = {.kind = TREE_OTHER}; /* what tells nothing is one value, and stays so */
 
 static bool pickle_fail(struct pickle *pickle, const char *mistake)
 {
@@ -83,9 +89,20 @@ static bool pickle_unsigned(struct pickle *pickle, unsigned bytes, uint64_t *num
   return at != NULL;
 }
 
+/* Why there is no memory for a value: a damaged pickle can name one thing in thousands of places. */
+static bool pickle_fail_full(struct pickle *pickle)
+{
+  const struct tree *tree = pickle->tree;
+  return pickle_fail(pickle, tree->bytes > tree->most_bytes ? "is damaged: it makes more values than it has room for"
+                                                            : "out of memory");
+}
+
 /* Makes room for item `used`; new items are zero. */
 static bool pickle_grow(struct pickle *pickle, void *array_in_out, size_t used, size_t *capacity, size_t item_bytes)
 {
+  size_t bytes = (size_t)(pickle->end - pickle->start);
+  if (used > bytes / PICKLE_BYTES_A_VALUE + PICKLE_LEAST_BYTES)
+    return pickle_fail(pickle, "is damaged: it makes more values than it has room for");
   return array_grow_zeroed(array_in_out, used, capacity, item_bytes) || pickle_fail(pickle, "out of memory");
 }
 
@@ -93,7 +110,7 @@ static bool pickle_grow(struct pickle *pickle, void *array_in_out, size_t used, 
 
 static bool pickle_push(struct pickle *pickle, struct tree_value *value)
 {
-  if (!value) return pickle_fail(pickle, "out of memory");
+  if (!value) return pickle_fail_full(pickle);
   if (!pickle_grow(pickle, &pickle->stack, pickle->n_stack, &pickle->stack_capacity, sizeof *pickle->stack))
     return false;
   pickle->stack[pickle->n_stack++] = value;
@@ -137,7 +154,7 @@ static bool pickle_collect(struct pickle *pickle, size_t from, enum tree_kind ki
   if (into->kind != kind) return pickle_fail(pickle, "is damaged");
   for (size_t i = from; i < pickle->n_stack; i += step)
     if (!tree_append(pickle->tree, into, step == 2 ? pickle->stack[i] : NULL, pickle->stack[i + step - 1]))
-      return pickle_fail(pickle, "out of memory");
+      return pickle_fail_full(pickle);
   pickle->n_stack = from;
   return true;
 }
@@ -171,7 +188,7 @@ static bool pickle_long(struct pickle *pickle)
   if (bytes <= 8) return pickle_signed(pickle, (unsigned)bytes);
   const unsigned char *at = pickle_bytes(pickle, bytes);
   if (!at) return false;
-  if (bytes > 9 || at[8]) return pickle_push(pickle, tree_new(pickle->tree, TREE_OTHER));
+  if (bytes > 9 || at[8]) return pickle_push(pickle, &pickle_nothing);
   pickle->at = at;
   return pickle_signed(pickle, 8) && pickle_bytes(pickle, 1);
 }
@@ -188,7 +205,7 @@ static bool pickle_skip(struct pickle *pickle, unsigned length_bytes)
 {
   uint64_t bytes = 0;
   if (length_bytes && !pickle_unsigned(pickle, length_bytes, &bytes)) return false;
-  return pickle_bytes(pickle, length_bytes ? bytes : 8) && pickle_push(pickle, tree_new(pickle->tree, TREE_OTHER));
+  return pickle_bytes(pickle, length_bytes ? bytes : 8) && pickle_push(pickle, &pickle_nothing);
 }
 
 static bool pickle_pop(struct pickle *pickle)
@@ -251,7 +268,7 @@ static bool pickle_run(struct pickle *pickle, unsigned operation)
   case PICKLE_POP_MARK: return pickle_run_marked(pickle, operation);
   case PICKLE_NONE:
   case PICKLE_NEWTRUE:
-  case PICKLE_NEWFALSE: return pickle_push(pickle, tree_new(pickle->tree, TREE_OTHER));
+  case PICKLE_NEWFALSE: return pickle_push(pickle, &pickle_nothing);
   case PICKLE_EMPTY_TUPLE:
   case PICKLE_EMPTY_LIST: return pickle_push(pickle, tree_new(pickle->tree, TREE_LIST));
   case PICKLE_EMPTY_DICT: return pickle_push(pickle, tree_new(pickle->tree, TREE_MAP));
@@ -280,6 +297,7 @@ struct tree_value *tree_read_pickle(struct tree *tree, const char *data, size_t 
   struct pickle pickle = {.tree = tree, .start = (const unsigned char *)data};
   pickle.at = pickle.start;
   pickle.end = pickle.start + bytes;
+  tree->most_bytes = PICKLE_TREE_BYTES * (bytes + PICKLE_LEAST_BYTES);
   struct tree_value *root = NULL;
   const unsigned char *operation;
   do operation = pickle_bytes(&pickle, 1);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm.c: reads RMM's CSV, as the `logging` resource writes it too. It is the format of a file that is no other. */
+/* rmm.c: reads RMM's CSV, as the `logging` resource writes it too. It is the format of a file that is no other. In the log of
+ * an executor of Spark RAPIDS its rows stand among other lines, without a header. */
 #include "../../../core/base/text.h"
 #include "csv.h"
 #include "format.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The index of each column. */
 struct rmm_columns {
@@ -22,6 +24,9 @@ struct rmm_clock {
 struct rmm_reader {
   struct rmm_columns columns;
   struct rmm_clock clock;
+  const struct trace_lines *lines;
+  bool is_mixed;
+  uint64_t others; /* lines that are no rows, of a mixed log */
 };
 
 /* RMM's order, for a log without a header. */
@@ -30,17 +35,17 @@ static const struct rmm_columns rmm_default_columns = {
 
 static bool rmm_read_action(struct csv_field field, enum trace_action *action_out)
 {
-  if (csv_field_is(field, "allocate"))
-    *action_out = TRACE_ALLOCATE;
-  else if (csv_field_is(field, "free"))
-    *action_out = TRACE_FREE;
-  else if (csv_field_is(field, "allocate failure"))
-    *action_out = TRACE_ALLOCATE_FAILURE;
-  else if (csv_field_is(field, "free failure"))
-    *action_out = TRACE_FREE_FAILURE;
-  else
-    return false;
-  return true;
+  static const struct {
+    const char *word;
+    enum trace_action action;
+  } words[] = {{"allocate", TRACE_ALLOCATE},         {"free", TRACE_FREE},
+               {"deallocate", TRACE_FREE},           {"allocate failure", TRACE_ALLOCATE_FAILURE},
+               {"free failure", TRACE_FREE_FAILURE}, {"deallocate failure", TRACE_FREE_FAILURE}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    *action_out = words[i].action;
+    if (csv_field_is(field, words[i].word)) return true;
+  }
+  return false;
 }
 
 /* Whether a line is a header rather than a row: it has a column "Action". */
@@ -96,11 +101,25 @@ static bool rmm_read_time(struct csv_field field, int64_t *nanoseconds_out)
   return at == field.end;
 }
 
+/* Seconds since 1970, as "1700000000.100001". */
+static bool rmm_read_seconds(struct csv_field field, int64_t *nanoseconds_out)
+{
+  const char *point = memchr(field.start, '.', (size_t)(field.end - field.start)), *at = point ? point : field.end;
+  uint64_t seconds;
+  if (!csv_read_decimal(field.start, at, &seconds) || seconds > INT64_MAX / 1000000000 - 1) return false;
+  *nanoseconds_out = (int64_t)seconds * 1000000000;
+  int64_t unit = 100000000;
+  for (at += at < field.end; at < field.end && *at >= '0' && *at <= '9'; at++, unit /= 10)
+    *nanoseconds_out += (*at - '0') * unit;
+  return at == field.end;
+}
+
 /* A time that is half a day earlier than the row before is of the next day. */
 static int64_t rmm_time(struct csv_field field, struct rmm_clock *clock)
 {
   const int64_t half_day = INT64_C(43200000000000);
   int64_t time;
+  if (rmm_read_seconds(field, &time)) return time;
   if (!rmm_read_time(field, &time)) return TRACE_NO_TIME;
   bool is_later_day = clock->day + time < clock->last - half_day;
   if (is_later_day && clock->day < INT64_MAX / 2) clock->day += 2 * half_day;
@@ -122,7 +141,7 @@ static bool rmm_read_row(const struct rmm_columns *columns, struct rmm_clock *cl
   uint64_t thread = 0;
   if (!rmm_read_action(fields[columns->action], &row.action))
     return csv_refuse(message, message_bytes, fields[columns->action],
-                      "is no action; allowed are allocate, free, allocate failure and free failure");
+                      "is no action; allowed are allocate, free, deallocate, allocate failure and free failure");
   if (!csv_read_address(fields[columns->pointer], &row.pointer))
     return csv_refuse(message, message_bytes, fields[columns->pointer], "is no pointer; write it as 0x302000000");
   if (!csv_read_decimal(fields[columns->size].start, fields[columns->size].end, &row.bytes))
@@ -139,9 +158,9 @@ static bool rmm_read_row(const struct rmm_columns *columns, struct rmm_clock *cl
 static void *rmm_open(struct trace_lines *lines, char *message, size_t message_bytes)
 {
   struct rmm_reader *reader = calloc(1, sizeof *reader);
-  (void)lines;
   if (!reader) return snprintf(message, message_bytes, "out of memory"), NULL;
   reader->columns = rmm_default_columns;
+  reader->lines = lines;
   return reader;
 }
 
@@ -164,4 +183,61 @@ static bool rmm_is(const char *start, size_t bytes)
   return true;
 }
 
-const struct trace_format trace_format_rmm = {.is = rmm_is, .open = rmm_open, .line = rmm_line, .close = free};
+const struct trace_format trace_format_rmm = {
+    .is = rmm_is, .open = rmm_open, .line = rmm_line, .close = free, .ends_in_number = true};
+
+/* ---- Rows among other lines ------------------------------------------------------------------------------------ */
+
+/* Whether a line is a row, or a row that is damaged, rather than something else with commas. */
+static bool rmm_is_row(const char *line, const char *end)
+{
+  struct csv_field fields[CSV_MOST_COLUMNS];
+  enum trace_action action;
+  return csv_split(line, end, fields) == rmm_default_columns.count &&
+         rmm_read_action(fields[rmm_default_columns.action], &action);
+}
+
+/* A log of another program has a row, and something else before it. */
+static bool rmm_mixed_is(const char *start, size_t bytes)
+{
+  const char *end = start + bytes;
+  for (const char *line = start, *newline; line < end; line = newline + 1) {
+    newline = memchr(line, '\n', (size_t)(end - line));
+    if (!newline) return false;
+    if (rmm_is_header(line, newline) || rmm_is_row(line, newline)) return line > start;
+  }
+  return false;
+}
+
+static enum trace_line rmm_mixed_line(void *state, uint32_t number, const char *line, const char *end,
+                                      struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  struct rmm_reader *reader = state;
+  (void)number;
+  if (rmm_is_header(line, end))
+    return rmm_read_header(line, end, &reader->columns, message, message_bytes) ? TRACE_LINE_END : TRACE_LINE_ERROR;
+  if (rmm_is_row(line, end))
+    return rmm_read_row(&reader->columns, &reader->clock, line, end, row_out, message, message_bytes)
+               ? TRACE_LINE
+               : TRACE_LINE_ERROR;
+  reader->others++;
+  if (!trace_lines_is_open(reader->lines)) return TRACE_LINE_END;
+  snprintf(message, message_bytes, "is cut off");
+  return TRACE_LINE_ERROR;
+}
+
+static void rmm_mixed_remark(const void *state, char *text, size_t text_bytes)
+{
+  const struct rmm_reader *reader = state;
+  *text = '\0';
+  if (reader->others)
+    snprintf(text, text_bytes, "left out: %llu line%s that %s no row of RMM's log", (unsigned long long)reader->others,
+             text_plural(reader->others), reader->others == 1 ? "is" : "are");
+}
+
+const struct trace_format trace_format_rmm_mixed = {.is = rmm_mixed_is,
+                                                    .open = rmm_open,
+                                                    .line = rmm_mixed_line,
+                                                    .close = free,
+                                                    .remark = rmm_mixed_remark,
+                                                    .ends_in_number = true};

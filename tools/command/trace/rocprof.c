@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROCPROF_AGENTS = 8, ROCPROF_AGENT_BYTES = 32 };
-
 struct rocprof_row {
   struct trace_row row;
   uint32_t line;
@@ -28,8 +26,8 @@ struct rocprof_reader {
   size_t n_rows, capacity, next_row;
   uint64_t others; /* rows of other operations */
   bool is_sorted;
-  char agents[ROCPROF_AGENTS][ROCPROF_AGENT_BYTES]; /* that memory was allocated on */
-  unsigned n_agents;
+  uint64_t other_agents; /* allocations of agents above 0, of which another one may be the host too */
+  int32_t first_agent;
 };
 
 static bool rocprof_is(const char *start, size_t bytes)
@@ -92,14 +90,23 @@ static int64_t rocprof_time(const struct csv_field *fields, int column)
   return (int64_t)time;
 }
 
-static void rocprof_note_agent(struct rocprof_reader *reader, struct csv_field field)
+/* The space of an allocation: "Agent 4", "GPU 0" or "4". Agent 0 is the host: the first processor is the first agent. */
+static struct trace_space rocprof_space(struct rocprof_reader *reader, struct csv_field field)
 {
-  char name[ROCPROF_AGENT_BYTES];
-  snprintf(name, sizeof name, "%.*s", (int)(field.end - field.start), field.start);
-  text_make_plain(name);
-  for (unsigned i = 0; i < reader->n_agents; i++)
-    if (strcmp(reader->agents[i], name) == 0) return;
-  if (reader->n_agents < ROCPROF_AGENTS && *name) memcpy(reader->agents[reader->n_agents++], name, sizeof name);
+  struct trace_space space = {0};
+  const char *digits = field.end;
+  uint64_t number = 0;
+  while (digits > field.start && digits[-1] >= '0' && digits[-1] <= '9') digits--;
+  if (!csv_read_decimal(digits, field.end, &number) || number > INT32_MAX) return space;
+  bool has_word = digits - field.start >= 3, is_gpu = has_word && memcmp(field.start, "GPU", 3) == 0;
+  if ((!number && !is_gpu) || (has_word && memcmp(field.start, "CPU", 3) == 0)) {
+    space.memory = TRACE_HOST_MEMORY;
+    return space;
+  }
+  space.device = (int32_t)number;
+  if (!reader->first_agent) reader->first_agent = space.device;
+  reader->other_agents += !is_gpu && reader->first_agent != space.device;
+  return space;
 }
 
 static enum trace_line rocprof_line(void *state, uint32_t number, const char *line, const char *end,
@@ -127,9 +134,17 @@ static enum trace_line rocprof_line(void *state, uint32_t number, const char *li
     csv_refuse(message, message_bytes, fields[reader->size], "is no size in bytes");
     return TRACE_LINE_ERROR;
   }
+  if (reader->start >= 0 && reader->end >= 0 &&
+      rocprof_time(fields, reader->end) < rocprof_time(fields, reader->start)) {
+    csv_refuse(message, message_bytes, fields[reader->end], "is earlier than the start of the call");
+    return TRACE_LINE_ERROR;
+  }
   row.nanoseconds =
       rocprof_time(fields, row.action == TRACE_ALLOCATE && reader->end >= 0 ? reader->end : reader->start);
-  if (reader->agent >= 0 && row.action == TRACE_ALLOCATE) rocprof_note_agent(reader, fields[reader->agent]);
+  if (reader->agent >= 0 && row.action == TRACE_ALLOCATE)
+    row.space = rocprof_space(reader, fields[reader->agent]);
+  else if (reader->agent >= 0)
+    row.space.device = TRACE_ANY_DEVICE; /* of some releases "null" */
   if (!array_grow(&reader->rows, reader->n_rows, &reader->capacity, sizeof *reader->rows)) {
     snprintf(message, message_bytes, "out of memory");
     return TRACE_LINE_ERROR;
@@ -177,13 +192,10 @@ static void rocprof_remark(const void *state, char *text, size_t text_bytes)
   if (reader->others)
     used = (size_t)snprintf(text, text_bytes, "left out: %llu row%s that neither allocate nor free",
                             (unsigned long long)reader->others, text_plural(reader->others));
-  if (reader->n_agents < 2) return;
-  used += (size_t)snprintf(text + used, text_bytes - used,
-                           "%sthe memory of %u%s agents was read as one: ", used ? "; " : "", reader->n_agents,
-                           reader->n_agents == ROCPROF_AGENTS ? " or more" : "");
-  for (unsigned i = 0; i < reader->n_agents && used < text_bytes; i++)
-    used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", i ? ", " : "", reader->agents[i]);
-  if (used < text_bytes) snprintf(text + used, text_bytes - used, "; an agent can be the host");
+  if (reader->other_agents)
+    snprintf(text + used, text_bytes - used,
+             "%sagent 0 was read as the host; an agent that is another processor was read as a device",
+             used ? "; " : "");
 }
 
 const struct trace_format trace_format_rocprof = {.is = rocprof_is,

@@ -3,6 +3,7 @@
 #include "rows.h"
 #include "format.h"
 #include "live.h"
+#include "stack_texts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,8 +19,9 @@ void trace_rows_set_command(const char *name)
 
 /* In the order in which they are tried. */
 static const struct trace_format *const trace_formats[] = {
-    &trace_format_record, &trace_format_umpire,  &trace_format_state, &trace_format_snapshot,
-    &trace_format_nsys,   &trace_format_rocprof, &trace_format_rmm};
+    &trace_format_record,    &trace_format_umpire,  &trace_format_state,      &trace_format_snapshot,
+    &trace_format_sqlite,    &trace_format_rocprof, &trace_format_rmm_events, &trace_format_kokkos,
+    &trace_format_rmm_mixed, &trace_format_rmm};
 
 struct trace_rows {
   const char *file; /* as messages name it */
@@ -29,6 +31,8 @@ struct trace_rows {
   void *reader;
   struct trace_live live; /* for formats whose frees lack sizes */
   uint32_t line;
+  uint32_t good_lines;                          /* that were read, up to one that is not whole */
+  enum { ROWS_WHOLE, ROWS_OPEN, ROWS_CUT } end; /* of the last line; open: it is whole, but has no newline */
   char remark[512];
   char message[PATH_MAX + 512];
 };
@@ -74,7 +78,14 @@ static enum trace_line trace_rows_next_line(struct trace_rows *rows, struct trac
     rows->line++;
     if (trace_line_is_blank(line, end)) continue;
     state = rows->format->line(rows->reader, rows->line, line, end, row_out, what, sizeof what);
+    bool is_open = trace_lines_is_open(&rows->lines);
+    if (state == TRACE_LINE_ERROR && is_open && rows->good_lines) { /* the program was killed while it wrote */
+      rows->end = ROWS_CUT;
+      return TRACE_LINE_END;
+    }
     if (state == TRACE_LINE_ERROR) return trace_rows_fail_here(rows, what);
+    rows->good_lines++;
+    if (is_open) rows->end = ROWS_OPEN;
     if (state == TRACE_LINE) return TRACE_LINE;
   }
   return trace_rows_end_of_lines(rows, state);
@@ -99,8 +110,9 @@ enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_o
   enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : TRACE_LINE_END;
   if (state == TRACE_LINE_END && rows->format->next) state = trace_rows_next_row(rows, row_out);
   if (state != TRACE_LINE || !rows->format->frees_lack_sizes) return state;
+  if (row_out->space.device == TRACE_ANY_DEVICE) trace_live_place(&rows->live, row_out);
   if (!trace_live_note(&rows->live, row_out, &pair)) return trace_rows_fail(rows, "out of memory while reading it");
-  if (pair.slot && row_out->action == TRACE_FREE) row_out->bytes = pair.bytes;
+  if (pair.slot && row_out->action == TRACE_FREE && !row_out->bytes) row_out->bytes = pair.bytes;
   return TRACE_LINE;
 }
 
@@ -137,12 +149,26 @@ uint64_t trace_rows_total_bytes(const struct trace_rows *rows)
 
 const char *trace_rows_remark(struct trace_rows *rows)
 {
-  if (rows->format->remark) rows->format->remark(rows->reader, rows->remark, sizeof rows->remark);
+  static const char *const ends[] = {
+      [ROWS_CUT] = "the file is cut off: its last line is not whole",
+      [ROWS_OPEN] = "its last line has no newline: if the file is cut off there, a number in that line is too small"};
+  const char *end =
+      rows->end == ROWS_CUT || (rows->end == ROWS_OPEN && rows->format->ends_in_number) ? ends[rows->end] : NULL;
+  char text[sizeof rows->remark] = "";
+  if (rows->format->remark) rows->format->remark(rows->reader, text, sizeof text);
+  snprintf(rows->remark, sizeof rows->remark, "%s%s%.*s", end ? end : "", end && *text ? "; " : "",
+           (int)(sizeof rows->remark - 128), text);
   return rows->remark;
+}
+
+const struct stack_texts *trace_rows_stacks(const struct trace_rows *rows)
+{
+  return rows->format->stacks ? rows->format->stacks(rows->reader) : NULL;
 }
 
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
 {
+  if (rows->format->stacks) return stack_texts_get(rows->format->stacks(rows->reader), stack);
   return rows->format->stack ? rows->format->stack(rows->reader, stack) : NULL;
 }
 

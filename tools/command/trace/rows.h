@@ -8,13 +8,19 @@
 enum trace_action { TRACE_ALLOCATE, TRACE_FREE, TRACE_ALLOCATE_FAILURE, TRACE_FREE_FAILURE };
 
 /* Where an address is. Equal addresses of different spaces are different memory. What a format does not tell is 0. */
-enum trace_memory { TRACE_DEVICE_MEMORY, TRACE_MANAGED_MEMORY };
+enum trace_memory { TRACE_DEVICE_MEMORY, TRACE_MANAGED_MEMORY, TRACE_HOST_MEMORY };
 
 struct trace_space {
   uint64_t process;
-  int32_t device; /* of managed memory 0: all devices reach it */
+  int32_t device; /* of managed and host memory 0: all devices reach it */
   enum trace_memory memory;
+  uint32_t log; /* number of the log among several; 0 of the rows of one */
 };
+
+/* The device of a free that does not tell it: that of its allocation, in a format whose frees lack sizes. */
+#define TRACE_ANY_DEVICE (-1)
+
+bool trace_space_is(const struct trace_space *one, const struct trace_space *other);
 
 struct trace_row {
   enum trace_action action;
@@ -55,7 +61,10 @@ void trace_rows_set_command(const char *name);
  * until the rows are closed. */
 const struct json_t *trace_rows_state(const struct trace_rows *rows);
 
-/* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the rows are closed. */
+/* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the next call. */
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack);
+
+/* All stacks of a log whose reader keeps them so; else NULL. */
+const struct stack_texts *trace_rows_stacks(const struct trace_rows *rows);
 
 #endif

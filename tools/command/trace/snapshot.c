@@ -7,10 +7,10 @@
  * A free is "free_requested", when the program gives the block back; "free_completed" follows when all streams are done with
  * it. The history has the last events only: blocks that lived before it began are found by their frees and in the segments,
  * and become allocations before all events. */
-#include "../../../core/base/text.h"
 #include "../array.h"
 #include "format.h"
 #include "live.h"
+#include "snapshot_frames.h"
 #include "stack_texts.h"
 #include "tree.h"
 
@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNAPSHOT_MOST_FRAMES = 128, SNAPSHOT_FRAME_BYTES = 768 };
+/* No event, or block, takes fewer bytes of a file. */
+enum { SNAPSHOT_LEAST_EVENT_BYTES = 8 };
 
 struct snapshot_event {
   struct trace_row row;
@@ -35,71 +36,15 @@ struct snapshot {
   struct trace_live live; /* while the events are collected */
   struct key_map stacks;  /* place of the frames to number */
   struct stack_texts texts;
-  int32_t device; /* whose events or segments are collected */
-  size_t n_devices, n_before, n_unknown;
-  size_t looks; /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
+  struct key_map lines; /* of frames */
+  uint64_t process;     /* whose events or segments are collected: of a list, the place of the snapshot */
+  int32_t device;       /* the same */
+  size_t n_snapshots, n_devices, n_before, n_unknown;
+  size_t most_events; /* that a file of its size can have */
+  size_t looks;       /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
 };
 
 /* ---- Call stacks ----------------------------------------------------------------------------------------------- */
-
-/* A function of Python's C API, such as _PyEval_EvalFrameDefault. */
-static bool snapshot_name_is_interpreter(const struct tree_value *name)
-{
-  const char *at = name->text, *end = at + name->length;
-  if (at < end && *at == '_') at++;
-  if (end - at < 3 || at[0] != 'P' || at[1] != 'y') return false;
-  while (at < end && ((*at | 0x20) >= 'a' && (*at | 0x20) <= 'z')) at++;
-  return at < end && *at == '_';
-}
-
-/* Whether a frame tells nothing of the program: it takes the stack, begins the thread, or is the interpreter of Python. With
- * stacks="all", as is the default, a third of the frames are such. */
-static bool snapshot_frame_is_noise(const struct tree_value *frame)
-{
-  static const char *const begins[] = {"torch::unwind::",
-                                       "torch::CapturedTraceback::gather",
-                                       "torch::cuda::(anonymous namespace)::gather_with_cpp",
-                                       "_start",
-                                       "__libc_",
-                                       "__clone"};
-  const struct tree_value *name = tree_get(frame, "name", TREE_TEXT);
-  if (!name || tree_get_number(frame, "line", 0)) return false;
-  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-    if (name->length >= strlen(begins[i]) && memcmp(name->text, begins[i], strlen(begins[i])) == 0) return true;
-  return snapshot_name_is_interpreter(name);
-}
-
-/* Writes a frame as the adaptors do. Returns its length. */
-static size_t snapshot_frame(const struct tree_value *frame, unsigned index, char line[SNAPSHOT_FRAME_BYTES])
-{
-  const struct tree_value *name = tree_get(frame, "name", TREE_TEXT), *file = tree_get(frame, "filename", TREE_TEXT);
-  int64_t number = tree_get_number(frame, "line", 0);
-  int name_bytes = name && name->length ? (int)(name->length < 300 ? name->length : 300) : 1;
-  int used =
-      snprintf(line, SNAPSHOT_FRAME_BYTES, "  #%u in %.*s", index, name_bytes, name && name->length ? name->text : "?");
-  if (file && file->length)
-    used += snprintf(line + used, SNAPSHOT_FRAME_BYTES - (size_t)used, " from %.*s",
-                     (int)(file->length < 300 ? file->length : 300), file->text);
-  if (number > 0) snprintf(line + used, SNAPSHOT_FRAME_BYTES - (size_t)used, ":%lld", (long long)number);
-  return text_make_plain(line);
-}
-
-/* The frames as lines, innermost first; the caller frees it. NULL: out of memory. */
-static char *snapshot_text(const struct tree_value *frames)
-{
-  unsigned index = 0;
-  char *text = malloc((size_t)SNAPSHOT_MOST_FRAMES * SNAPSHOT_FRAME_BYTES + 1);
-  size_t used = 0;
-  if (!text) return NULL;
-  for (int pass = 0; pass < 2 && !index; pass++) /* all frames where none tells of the program */
-    for (const struct tree_item *item = frames->first; item && index < SNAPSHOT_MOST_FRAMES; item = item->next) {
-      if (!pass && snapshot_frame_is_noise(item->value)) continue;
-      used += snapshot_frame(item->value, index++, text + used);
-      text[used++] = '\n';
-    }
-  text[used] = '\0';
-  return text;
-}
 
 /* The number of a stack. Pickles have equal stacks once, and JSON often. */
 static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value *frames, uint32_t *number_out)
@@ -109,16 +54,23 @@ static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value
   if (!frames || !frames->first) return true;
   *number_out = (uint32_t)key_map_get(&snapshot->stacks, place);
   if (*number_out) return true;
-  char *text = snapshot_text(frames);
-  bool good = text && stack_texts_add(&snapshot->texts, text, number_out);
-  free(text);
-  return good && key_map_put(&snapshot->stacks, place, *number_out);
+  return snapshot_frames_add(&snapshot->texts, &snapshot->lines, frames, number_out) &&
+         key_map_put(&snapshot->stacks, place, *number_out);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
 
+static struct trace_space snapshot_space(const struct snapshot *snapshot)
+{
+  return (struct trace_space){.process = snapshot->process, .device = snapshot->device};
+}
+
 static bool snapshot_add(struct snapshot *snapshot, struct snapshot_event event)
 {
+  if (snapshot->n_events >= snapshot->most_events) {
+    snapshot->looks = 0;
+    return false;
+  }
   if (!array_grow(&snapshot->events, snapshot->n_events, &snapshot->capacity, sizeof *snapshot->events)) return false;
   event.place = snapshot->n_events;
   snapshot->events[snapshot->n_events++] = event;
@@ -130,7 +82,7 @@ static bool snapshot_add_before(struct snapshot *snapshot, uint64_t pointer, uin
                                 const struct tree_value *frames)
 {
   const struct trace_row row = {.action = TRACE_ALLOCATE,
-                                .space.device = snapshot->device,
+                                .space = snapshot_space(snapshot),
                                 .pointer = pointer,
                                 .bytes = bytes,
                                 .stream = stream,
@@ -162,7 +114,7 @@ static bool snapshot_read_event(struct snapshot *snapshot, const struct tree_val
 {
   const struct tree_value *action = tree_get(entry, "action", TREE_TEXT);
   int64_t time = tree_get_number(entry, "time_us", -1);
-  *event = (struct snapshot_event){.row = {.space.device = snapshot->device,
+  *event = (struct snapshot_event){.row = {.space = snapshot_space(snapshot),
                                            .pointer = (uint64_t)tree_get_number(entry, "addr", 0),
                                            .bytes = (uint64_t)tree_get_number(entry, "size", 0),
                                            .stream = (uint64_t)tree_get_number(entry, "stream", 0),
@@ -223,7 +175,7 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
     uint64_t size = (uint64_t)tree_get_number(block, "size", 0);
     address = (uint64_t)tree_get_number(block, "address", (int64_t)address);
     if (!frames && history && history->first) frames = tree_get(history->first->value, "frames", TREE_LIST);
-    const struct trace_row row = {.action = TRACE_FREE, .space.device = snapshot->device, .pointer = address};
+    const struct trace_row row = {.action = TRACE_FREE, .space = snapshot_space(snapshot), .pointer = address};
     if (!trace_live_note(&snapshot->live, &row, &pair)) return false;
     if (!pair.slot && tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
         !snapshot_add_before(snapshot, address, (uint64_t)tree_get_number(block, "requested_size", (int64_t)size),
@@ -242,7 +194,8 @@ static int snapshot_compare(const void *one, const void *other)
   return a->place < b->place ? -1 : 1;
 }
 
-static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *traces, const struct tree_value *segments)
+static bool snapshot_read_one(struct snapshot *snapshot, const struct tree_value *traces,
+                              const struct tree_value *segments)
 {
   for (int pass = 0; pass < 2; pass++) {
     snapshot->device = 0;
@@ -254,7 +207,28 @@ static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *tr
     for (const struct tree_item *item = segments && !pass ? segments->first : NULL; item; item = item->next)
       if (!snapshot_read_segment(snapshot, item->value)) return false;
   }
-  if (snapshot->n_devices > 1 && snapshot->n_events)
+  snapshot->n_snapshots++;
+  return true;
+}
+
+static bool snapshot_is_one(const struct tree_value *value)
+{
+  return tree_get(value, "device_traces", TREE_LIST) || tree_get(value, "segments", TREE_LIST);
+}
+
+/* A snapshot; a list of several, such as those that the ranks of a job gathered; or the segments alone. */
+static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *root)
+{
+  bool is_list = root->kind == TREE_LIST, has_several = is_list && snapshot_is_one(root->first->value);
+  bool good = has_several || snapshot_read_one(snapshot, tree_get(root, "device_traces", TREE_LIST),
+                                               is_list ? root : tree_get(root, "segments", TREE_LIST));
+  for (const struct tree_item *item = has_several ? root->first : NULL; good && item; item = item->next) {
+    snapshot->process = root->length > 1 ? snapshot->n_snapshots + 1 : 0;
+    good = snapshot_may_look(snapshot) && snapshot_read_one(snapshot, tree_get(item->value, "device_traces", TREE_LIST),
+                                                            tree_get(item->value, "segments", TREE_LIST));
+  }
+  if (!good) return false;
+  if ((snapshot->n_devices > 1 || snapshot->n_snapshots > 1) && snapshot->n_events)
     qsort(snapshot->events, snapshot->n_events, sizeof *snapshot->events, snapshot_compare);
   if (snapshot->n_events > snapshot->n_before)
     for (size_t i = 0; i < snapshot->n_before; i++)
@@ -281,22 +255,21 @@ static void snapshot_close(void *reader)
   free(snapshot->events);
   trace_live_clear(&snapshot->live);
   key_map_clear(&snapshot->stacks);
+  key_map_clear(&snapshot->lines);
   tree_clear(&snapshot->tree);
   free(snapshot->data);
   free(snapshot);
 }
 
-/* What the file is instead; NULL: a snapshot. */
+/* What the file is instead; NULL: a snapshot, or several. */
 static const char *snapshot_refusal(const struct tree_value *root)
 {
-  if (root->kind == TREE_LIST)
-    return "is a list, as torch.cuda.memory_snapshot() gives; it has no events: write it with "
-           "torch.cuda.memory._dump_snapshot()";
-  if (!tree_get(root, "device_traces", TREE_LIST) && !tree_get(root, "segments", TREE_LIST))
-    return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot(), nor one "
-           "of hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
-           "(\"replay\")";
-  return NULL;
+  const struct tree_value *first = root->kind == TREE_LIST && root->first ? root->first->value : NULL;
+  if (snapshot_is_one(root) || (first && (snapshot_is_one(first) || tree_get(first, "blocks", TREE_LIST)))) return NULL;
+  if (root->kind == TREE_LIST) return "is a list, but neither of PyTorch's snapshots nor of the segments of one";
+  return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot(), nor one "
+         "of hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
+         "(\"replay\")";
 }
 
 static const struct tree_value *snapshot_parse(struct snapshot *snapshot, size_t bytes, char *message,
@@ -327,8 +300,8 @@ static void *snapshot_open(struct trace_lines *lines, char *message, size_t mess
   }
   const struct tree_value *root = snapshot_parse(snapshot, bytes, message, message_bytes);
   snapshot->looks = bytes < SIZE_MAX / 2 ? 2 * bytes : SIZE_MAX;
-  bool good = root && snapshot_read(snapshot, tree_get(root, "device_traces", TREE_LIST),
-                                    tree_get(root, "segments", TREE_LIST));
+  snapshot->most_events = bytes / SNAPSHOT_LEAST_EVENT_BYTES + 16;
+  bool good = root && snapshot_read(snapshot, root);
   trace_live_clear(&snapshot->live);
   if (good) return snapshot;
   if (root)
@@ -350,10 +323,9 @@ static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, ch
   return TRACE_LINE_ERROR;
 }
 
-static const char *snapshot_stack(const void *reader, uint32_t number)
+static const struct stack_texts *snapshot_stacks(const void *reader)
 {
-  const struct snapshot *snapshot = reader;
-  return stack_texts_get(&snapshot->texts, number);
+  return &((const struct snapshot *)reader)->texts;
 }
 
 static void snapshot_remark(const void *reader, char *text, size_t text_bytes)
@@ -367,12 +339,12 @@ static void snapshot_remark(const void *reader, char *text, size_t text_bytes)
   else if (snapshot->n_before)
     snprintf(parts[0], sizeof parts[0], "%zu block%s allocated before its events begin", snapshot->n_before,
              snapshot->n_before == 1 ? " was" : "s were");
-  if (snapshot->n_devices > 1)
-    snprintf(parts[1], sizeof parts[1], "it has the events of %zu devices, which were read as one",
-             snapshot->n_devices);
   if (snapshot->n_unknown)
-    snprintf(parts[2], sizeof parts[2], "left out: %zu event%s of kinds that are not known", snapshot->n_unknown,
+    snprintf(parts[1], sizeof parts[1], "left out: %zu event%s of kinds that are not known", snapshot->n_unknown,
              snapshot->n_unknown == 1 ? "" : "s");
+  if (snapshot->n_snapshots > 1)
+    snprintf(parts[2], sizeof parts[2], "it has %zu snapshots, each of which was read as that of a process",
+             snapshot->n_snapshots);
   *text = '\0';
   for (size_t i = 0, used = 0; i < 3 && used < text_bytes; i++)
     if (*parts[i]) used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", used ? "; " : "", parts[i]);
@@ -383,4 +355,4 @@ const struct trace_format trace_format_snapshot = {.is = snapshot_is,
                                                    .close = snapshot_close,
                                                    .next = snapshot_next,
                                                    .remark = snapshot_remark,
-                                                   .stack = snapshot_stack};
+                                                   .stacks = snapshot_stacks};

@@ -12,23 +12,22 @@
 
 enum { TRACE_TELL_ROWS = 1 << 14 };
 
+/* Reads the events of one space. */
 struct reader {
-  const char *file; /* as messages name it */
-  struct trace_rows *rows;
+  const struct trace_rows *rows;
   struct trace trace;
   size_t capacity, line_capacity; /* of trace.events and trace.lines */
   struct trace_live live;
   struct key_map streams; /* to index + 1 */
   size_t stream_capacity;
-  char *message;
-  size_t message_bytes;
 };
 
-static bool trace_reader_fail(struct reader *reader, const char *what)
-{
-  snprintf(reader->message, reader->message_bytes, "%s: %s", reader->file, what);
-  return false;
-}
+struct readers {
+  struct trace_rows *rows;
+  struct trace_spaces spaces;
+  struct reader *items; /* of each space */
+  size_t n, capacity;
+};
 
 static bool trace_reader_add_event(struct reader *reader, struct trace_event event)
 {
@@ -93,45 +92,74 @@ static bool trace_reader_add_row(struct reader *reader, const struct trace_row *
                                    : trace_reader_allocate(reader, row, pair.slot, stream);
 }
 
-static bool trace_reader_rows(struct reader *reader, const struct trace_watcher *watcher)
+/* The reader of a row's space. NULL: out of memory, or too many spaces. */
+static struct reader *trace_readers_find(struct readers *readers, const struct trace_space *space)
+{
+  size_t index;
+  if (!trace_spaces_find(&readers->spaces, space, &index)) return NULL;
+  if (index == readers->n) {
+    if (!array_grow_zeroed(&readers->items, index, &readers->capacity, sizeof *readers->items)) return NULL;
+    readers->items[readers->n++].rows = readers->rows;
+  }
+  return &readers->items[index];
+}
+
+static bool trace_readers_rows(struct readers *readers, const struct trace_watcher *watcher, const char *file,
+                               char *message, size_t message_bytes)
 {
   struct trace_row row;
   enum trace_line state;
-  while ((state = trace_rows_next(reader->rows, &row)) == TRACE_LINE) {
-    if (!trace_reader_add_row(reader, &row)) return trace_reader_fail(reader, "out of memory while reading it");
-    if (watcher && reader->trace.rows % TRACE_TELL_ROWS == 0)
-      watcher->notify(watcher->closure, trace_rows_done_bytes(reader->rows), trace_rows_total_bytes(reader->rows));
+  uint64_t rows = 0;
+  while ((state = trace_rows_next(readers->rows, &row)) == TRACE_LINE) {
+    struct reader *reader = trace_readers_find(readers, &row.space);
+    if (!reader || !trace_reader_add_row(reader, &row)) {
+      snprintf(message, message_bytes, "%s: %s while reading it", strcmp(file, "-") ? file : "standard input",
+               readers->spaces.n == TRACE_MOST_SPACES ? "more processes and devices than can be counted"
+                                                      : "out of memory");
+      return false;
+    }
+    if (watcher && ++rows % TRACE_TELL_ROWS == 0)
+      watcher->notify(watcher->closure, trace_rows_done_bytes(readers->rows), trace_rows_total_bytes(readers->rows));
   }
-  if (state == TRACE_LINE_END) {
-    snprintf(reader->trace.remark, sizeof reader->trace.remark, "%s", trace_rows_remark(reader->rows));
-    return true;
-  }
-  snprintf(reader->message, reader->message_bytes, "%s", trace_rows_message(reader->rows));
-  return false;
+  if (state == TRACE_LINE_ERROR) snprintf(message, message_bytes, "%s", trace_rows_message(readers->rows));
+  return state == TRACE_LINE_END;
 }
 
-static bool trace_reader_file(struct reader *reader, const char *file, const struct trace_watcher *watcher)
+/* Ends the readers: their traces become those of `out` if all is good. */
+static bool trace_readers_end(struct readers *readers, bool good, struct traces *out, char *message,
+                              size_t message_bytes)
 {
-  reader->rows = trace_rows_open(file, reader->message, reader->message_bytes);
-  if (!reader->rows) return false;
-  bool good = trace_reader_rows(reader, watcher);
-  trace_rows_close(reader->rows);
+  const struct trace_space nowhere = {0};
+  if (good && !readers->n && !trace_readers_find(readers, &nowhere)) good = false;
+  out->items = good ? calloc(readers->n, sizeof *out->items) : NULL;
+  if (good && !out->items) good = false, snprintf(message, message_bytes, "out of memory");
+  for (size_t i = 0; i < readers->n; i++) {
+    struct reader *reader = &readers->items[i];
+    reader->trace.n_slots = reader->live.n_slots ? reader->live.n_slots : 1;
+    trace_live_clear(&reader->live);
+    key_map_clear(&reader->streams);
+    if (good)
+      out->items[i] = reader->trace;
+    else
+      trace_clear(&reader->trace);
+  }
+  free(readers->items);
+  out->n = good ? readers->n : 0;
+  out->spaces = readers->spaces;
+  if (!good) traces_clear(out);
   return good;
 }
 
-bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
-                size_t message_bytes)
+bool traces_read(const char *file, const struct trace_watcher *watcher, struct traces *traces_out, char *message,
+                 size_t message_bytes)
 {
-  struct reader reader = {
-      .file = strcmp(file, "-") == 0 ? "standard input" : file, .message = message, .message_bytes = message_bytes};
-  bool good = trace_reader_file(&reader, file, watcher);
-  reader.trace.n_slots = reader.live.n_slots ? reader.live.n_slots : 1;
-  trace_live_clear(&reader.live);
-  key_map_clear(&reader.streams);
-  if (good)
-    *trace_out = reader.trace;
-  else
-    trace_clear(&reader.trace);
+  struct readers readers = {.rows = trace_rows_open(file, message, message_bytes)};
+  *traces_out = (struct traces){0};
+  if (!readers.rows) return false;
+  bool good = trace_readers_rows(&readers, watcher, file, message, message_bytes);
+  if (good) snprintf(traces_out->remark, sizeof traces_out->remark, "%s", trace_rows_remark(readers.rows));
+  good = trace_readers_end(&readers, good, traces_out, message, message_bytes);
+  trace_rows_close(readers.rows);
   return good;
 }
 
@@ -141,4 +169,12 @@ void trace_clear(struct trace *trace)
   free(trace->lines);
   free(trace->streams);
   *trace = (struct trace){0};
+}
+
+void traces_clear(struct traces *traces)
+{
+  for (size_t i = 0; i < traces->n; i++) trace_clear(&traces->items[i]);
+  free(traces->items);
+  trace_spaces_clear(&traces->spaces);
+  *traces = (struct traces){0};
 }

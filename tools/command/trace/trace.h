@@ -4,6 +4,7 @@
 #define HIPMM_TOOLS_COMMAND_TRACE_TRACE_H
 
 #include "live.h"
+#include "spaces.h"
 
 /* An allocation, or the free that belongs to one. A slot is where the player keeps the block's pointer; slots are reused
  * after a free. A block that the log never frees keeps its slot. */
@@ -22,13 +23,21 @@ struct trace {
   size_t n_streams;
   uint32_t n_slots;
 
-  uint64_t rows; /* of all actions, skipped ones included */
+  bool is_of_several; /* trace_load() chose it by its device, from those of several */
+  uint64_t rows;      /* of all actions, skipped ones included */
   uint64_t allocations, frees;
   uint64_t unmatched_frees; /* skipped: nothing was allocated there */
   uint64_t failed_rows;     /* skipped: "allocate failure", "free failure" */
   uint64_t overlaid;        /* allocations at an address that was still live; the older block is never freed */
   uint64_t other_sizes;     /* frees with another size than their allocation */
-  char remark[512];         /* what the log says it lacks, and what was left out: see trace_rows_remark() */
+};
+
+/* The events of each space of a log; of a log without rows one trace without events. */
+struct traces {
+  struct trace *items;
+  size_t n;
+  struct trace_spaces spaces; /* of the traces */
+  char remark[512];           /* what the log says it lacks, and what was left out: see trace_rows_remark() */
 };
 
 /* Is told the progress of reading; total 0: unknown. */
@@ -37,11 +46,12 @@ struct trace_watcher {
   void *closure;
 };
 
-/* Reads `file`, "-" for standard input. Commands call trace_load() (logs.h), which prints errors and remarks. False: `message` has the error and its line, and nothing is allocated. `watcher`
- * may be NULL. */
-bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
-                size_t message_bytes);
+/* Reads `file`, "-" for standard input. Commands call logs.h, which prints errors and remarks. False: `message` has the error and
+ * its line, and nothing is allocated. `watcher` may be NULL. */
+bool traces_read(const char *file, const struct trace_watcher *watcher, struct traces *traces_out, char *message,
+                 size_t message_bytes);
 
 void trace_clear(struct trace *trace);
+void traces_clear(struct traces *traces);
 
 #endif

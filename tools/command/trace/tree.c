@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tree.c: see tree.h. Snapshots have millions of values, so each takes 24 bytes, and as many as an item. */
+/* tree.c: see tree.h. Snapshots have millions of values: each takes 24 bytes, and 16 in a list or 24 in a map. */
 #include "tree.h"
 
 #include <jansson.h>
@@ -19,6 +19,8 @@ struct tree_block {
 static void *tree_take(struct tree *tree, size_t bytes)
 {
   bytes = (bytes + 7) & ~(size_t)7;
+  tree->bytes += bytes;
+  if (tree->most_bytes && tree->bytes > tree->most_bytes) return NULL;
   if ((size_t)(tree->end - tree->at) < bytes) {
     size_t most = sizeof(struct tree_block) + (bytes > TREE_BLOCK_BYTES ? bytes : TREE_BLOCK_BYTES);
     struct tree_block *block = malloc(most);
@@ -69,9 +71,11 @@ struct tree_value *tree_text(struct tree *tree, const char *text, size_t bytes)
 
 bool tree_append(struct tree *tree, struct tree_value *list, const struct tree_value *key, struct tree_value *value)
 {
-  struct tree_item *item = tree_take(tree, sizeof *item);
+  struct tree_item *item = tree_take(tree, key ? sizeof *item : offsetof(struct tree_item, key));
   if (!item) return false;
-  *item = (struct tree_item){.key = key, .value = value};
+  item->next = NULL;
+  item->value = value;
+  if (key) item->key = key;
   if (list->last)
     list->last->next = item;
   else

@@ -24,19 +24,20 @@ struct tree_value {
 
 struct tree_item {
   struct tree_item *next;
-  const struct tree_value *key; /* of a map; else NULL */
   struct tree_value *value;
+  const struct tree_value *key; /* of a map: items of lists do not have it */
 };
 
 /* Memory of values; all zero is empty. */
 struct tree {
   struct tree_block *blocks;
   char *at, *end;
+  size_t bytes, most_bytes; /* taken, and as many as may be; 0: any */
 };
 
 void tree_clear(struct tree *tree);
 
-/* NULL, false: out of memory. The text stays the caller's. */
+/* NULL, false: out of memory, or more than most_bytes. The text stays the caller's. */
 struct tree_value *tree_new(struct tree *tree, enum tree_kind kind);
 struct tree_value *tree_number(struct tree *tree, int64_t number);
 struct tree_value *tree_text(struct tree *tree, const char *text, size_t bytes);

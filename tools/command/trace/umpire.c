@@ -4,9 +4,12 @@
  * "operation", "name": "allocate", "numeric_args": {"size": …}, "string_args": {"pointer": …}, "timestamp": …}. Since 1.0 an
  * allocation had two lines, a request and, if it succeeded, its result: {"uid": …, "event": "allocate", "payload": {"size": …},
  * "result": {"memory_ptr": …}, "timestamp": …}; uid is the process, and the lines of several threads come between each other.
- * Umpire 0.3 wrote CSV, which is refused by name. Frees have no size, and no event has a stream or thread. Memory of the
+ * Since 2025.12 a file begins with {"kind": "umpire_replay", "schema": "v2", "process": {"pid": …}}; a command has two lines, of
+ * which the second has the status "committed", and names the block by a number: {"op": "allocate", "allocation_id": "m1",
+ * "allocator_id": "a2", "size": …}. Umpire 0.3 wrote CSV, which is refused by name. Frees have no size, and no event has a stream or thread. Memory of the
  * host, which Umpire serves too, is left out: an allocator is made of a resource, such as "HOST" or "DEVICE", or of another
  * allocator, and is named by an address. */
+#include "../../../core/base/key_map.h"
 #include "../array.h"
 #include "format.h"
 
@@ -23,18 +26,23 @@ struct umpire_row {
 };
 
 struct umpire_reader {
-  const struct trace_lines *lines;
-  json_t *host_names, *host_refs; /* the allocators of host memory, as keys: their names, and their addresses as text */
+  json_t *names,
+      *refs; /* the memory of allocators by their names, and by their addresses or numbers as text: see umpire_memory() */
   uint64_t events, releases, of_host, others;
-  bool is_cut, is_out_of_memory;
+  bool is_out_of_memory;
+  uint64_t process;    /* of the lines that follow: the log tells it */
+  struct key_map made; /* of "v2": the address that the number of a block stands for */
+  uint64_t next_address;
 
   /* Of an older release. */
   struct umpire_row *rows;
   size_t n_rows, capacity, next_row;
-  json_t *requests; /* without a result so far: "ALLOCATOR SIZE" to an array of indices of rows */
-  json_t *process;  /* whose events are read; NULL: not known */
-  uint64_t of_others;
+  json_t *requests; /* without a result so far: "PROCESS ALLOCATOR SIZE" to an array of indices of rows */
 };
+
+/* Of made-up addresses: the first, and the size from which a block takes none. */
+#define UMPIRE_FIRST_ADDRESS (UINT64_C(1) << 32)
+#define UMPIRE_MOST_BYTES    (UINT64_C(1) << 48)
 
 /* What Umpire's replay tool makes of a log, to read the log faster a second time, and the CSV of Umpire 0.3 are refused. */
 enum umpire_kind { UMPIRE_NONE, UMPIRE_COMPILED, UMPIRE_CSV, UMPIRE_JSON };
@@ -48,8 +56,10 @@ static bool umpire_begins(const char *start, size_t bytes, const char *mark)
  * first. Other JSON can have the word "replay" too. */
 static enum umpire_kind umpire_kind_of(const char *start, size_t bytes)
 {
-  static const char *const marks[][2] = {
-      {"\"category\"", "\"name\""}, {"\"kind\"", "\"payload\""}, {"\"event\"", "\"payload\""}};
+  static const char *const marks[][2] = {{"\"category\"", "\"name\""},
+                                         {"\"kind\"", "\"payload\""},
+                                         {"\"event\"", "\"payload\""},
+                                         {"\"kind\"", "\"umpire_replay\""}};
   const char *end = start + bytes;
   if (umpire_begins(start, bytes, "YALPER\x7f")) return UMPIRE_COMPILED;
   for (const char *line = start, *next; line < end; line = next) {
@@ -74,10 +84,10 @@ static bool umpire_is(const char *start, size_t bytes)
 static void umpire_close(void *state)
 {
   struct umpire_reader *reader = state;
-  json_decref(reader->host_names);
-  json_decref(reader->host_refs);
+  json_decref(reader->names);
+  json_decref(reader->refs);
   json_decref(reader->requests);
-  json_decref(reader->process);
+  key_map_clear(&reader->made);
   free(reader->rows);
   free(reader);
 }
@@ -97,41 +107,66 @@ static void *umpire_open(struct trace_lines *lines, char *message, size_t messag
   }
   struct umpire_reader *reader = calloc(1, sizeof *reader);
   if (reader) {
-    reader->lines = lines;
-    reader->host_names = json_object();
-    reader->host_refs = json_object();
+    reader->names = json_object();
+    reader->refs = json_object();
     reader->requests = json_object();
+    reader->next_address = UMPIRE_FIRST_ADDRESS;
   }
-  if (reader && reader->host_names && reader->host_refs && reader->requests) return reader;
+  if (reader && reader->names && reader->refs && reader->requests) return reader;
   snprintf(message, message_bytes, "out of memory");
   if (reader) umpire_close(reader);
   return NULL;
 }
 
-/* ---- Allocators of host memory --------------------------------------------------------------------------------- */
+/* ---- Allocators ------------------------------------------------------------------------------------------------ */
 
-/* Notes an allocator that is made. `source` is the allocator that it takes its memory from; NULL: it is a resource. */
-static void umpire_note_allocator(struct umpire_reader *reader, const char *name, const char *source, const char *ref)
+/* The memory of an allocator as a number: UMPIRE_HOST, UMPIRE_MANAGED, or that of a device. */
+enum { UMPIRE_HOST = -2, UMPIRE_MANAGED = -1 };
+
+/* The memory of a resource, by its name: "DEVICE::1", "UM", "HOST" and so on. */
+static json_int_t umpire_memory(const char *name)
 {
-  static const char *const resources[] = {"HOST", "PINNED", "FILE", "SHARED"};
-  bool is_host = source && json_object_get(reader->host_names, source);
-  for (size_t i = 0; name && !source && i < sizeof resources / sizeof *resources; i++)
-    is_host = is_host || strncmp(name, resources[i], strlen(resources[i])) == 0;
-  if (!name || !ref) return;
-  if (is_host) {
-    json_object_set_new(reader->host_names, name, json_true());
-    json_object_set_new(reader->host_refs, ref, json_true());
-  } else { /* an address can be that of an allocator that is no more */
-    json_object_del(reader->host_refs, ref);
-  }
+  static const char *const hosts[] = {"HOST", "PINNED", "FILE", "SHARED"};
+  for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+    if (strncmp(name, hosts[i], strlen(hosts[i])) == 0) return UMPIRE_HOST;
+  if (strncmp(name, "UM", 2) == 0) return UMPIRE_MANAGED;
+  const char *number = strrchr(name, ':');
+  long device = strncmp(name, "DEVICE", 6) == 0 && number ? strtol(number + 1, NULL, 10) : 0;
+  return device > 0 && device <= INT32_MAX ? device : 0;
 }
 
-/* Whether the event is of host memory, which is counted. */
-static bool umpire_is_of_host(struct umpire_reader *reader, const json_t *ref)
+/* An allocator in the maps: each process has addresses of its own. */
+static const char *umpire_key(const struct umpire_reader *reader, const char *name, char key[256])
 {
-  bool is_host = json_is_string(ref) && json_object_get(reader->host_refs, json_string_value(ref));
-  reader->of_host += is_host;
-  return is_host;
+  snprintf(key, 256, "%llu %.200s", (unsigned long long)reader->process, name);
+  return key;
+}
+
+/* Notes an allocator that is made. `source` is the allocator that it takes its memory from, by its name or its address; NULL: it
+ * is a resource. */
+static void umpire_note_allocator(struct umpire_reader *reader, const char *name, const char *source, const char *ref)
+{
+  char key[256];
+  if (!name || !ref) return;
+  const json_t *below = source ? json_object_get(reader->names, umpire_key(reader, source, key)) : NULL;
+  if (source && !below) below = json_object_get(reader->refs, umpire_key(reader, source, key));
+  json_int_t memory = below ? json_integer_value(below) : source ? 0 : umpire_memory(name);
+  json_object_set_new(reader->names, umpire_key(reader, name, key), json_integer(memory));
+  json_object_set_new(reader->refs, umpire_key(reader, ref, key),
+                      json_integer(memory)); /* that of one that is no more */
+}
+
+/* Gives a row the space of its allocator. False: it is of host memory, which is counted. */
+static bool umpire_place(struct umpire_reader *reader, const json_t *ref, struct trace_row *row)
+{
+  char key[256];
+  const char *text = json_string_value(ref);
+  const json_t *found = text ? json_object_get(reader->refs, umpire_key(reader, text, key)) : NULL;
+  json_int_t memory = found ? json_integer_value(found) : 0;
+  row->space = (struct trace_space){.process = reader->process, .device = memory > 0 ? (int32_t)memory : 0};
+  if (memory == UMPIRE_MANAGED) row->space.memory = TRACE_MANAGED_MEMORY;
+  reader->of_host += memory == UMPIRE_HOST;
+  return memory != UMPIRE_HOST;
 }
 
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
@@ -170,7 +205,7 @@ static enum trace_line umpire_operation(struct umpire_reader *reader, const json
     umpire_note_allocator(reader, json_string_value(json_object_get(json_object_get(event, "tags"), "allocator_name")),
                           json_string_value(json_object_get(texts, "arg0")), json_string_value(ref));
   if (!allocates && !(name && strcmp(name, "deallocate") == 0)) return TRACE_LINE_END;
-  if (umpire_is_of_host(reader, ref)) return TRACE_LINE_END;
+  if (!umpire_place(reader, ref, row)) return TRACE_LINE_END;
   row->action = allocates ? TRACE_ALLOCATE : TRACE_FREE;
   return (size || !allocates) && umpire_fill(row, event, allocates ? size : NULL, pointer, true) ? TRACE_LINE
                                                                                                  : TRACE_LINE_ERROR;
@@ -187,16 +222,10 @@ static const char *umpire_source(const json_t *arguments)
   return NULL;
 }
 
-/* Whether the event is of another process than those before, which is counted: `mpirun` can put the lines of several into one
- * file, and each has addresses of its own. */
-static bool umpire_is_of_other_process(struct umpire_reader *reader, json_t *event)
+/* The process of an event: `mpirun` can put the lines of several into one file. */
+static void umpire_note_process(struct umpire_reader *reader, const json_t *uid)
 {
-  json_t *process = json_object_get(event, "uid");
-  if (!process) return false;
-  if (!reader->process) reader->process = json_incref(process);
-  bool is_other = !json_equal(process, reader->process);
-  reader->of_others += is_other;
-  return is_other;
+  if (json_is_integer(uid) && json_integer_value(uid) > 0) reader->process = (uint64_t)json_integer_value(uid);
 }
 
 /* Keeps a row: what is a failed allocation shows only at the end. False: out of memory. */
@@ -207,14 +236,10 @@ static bool umpire_keep(struct umpire_reader *reader, uint32_t number, const str
   return true;
 }
 
-/* Notes that the last row is a request, or that it is the result of an earlier one: of several that are equal, the last. False:
- * out of memory. */
-static bool umpire_match(struct umpire_reader *reader, const json_t *payload, bool is_result)
+/* Notes that the last row is a request, or that it is the result of an earlier one with that key: of several that are equal, the
+ * last. False: out of memory. */
+static bool umpire_match(struct umpire_reader *reader, const char *key, bool is_result)
 {
-  char key[128];
-  const char *ref = json_string_value(json_object_get(payload, "allocator_ref"));
-  snprintf(key, sizeof key, "%.64s %lld", ref ? ref : "",
-           (long long)json_integer_value(json_object_get(payload, "size")));
   json_t *requests = json_object_get(reader->requests, key);
   if (is_result) {
     size_t n = json_array_size(requests);
@@ -226,13 +251,23 @@ static bool umpire_match(struct umpire_reader *reader, const json_t *payload, bo
   return !json_array_append_new(json_object_get(reader->requests, key), json_integer((json_int_t)reader->n_rows - 1));
 }
 
+static bool umpire_match_payload(struct umpire_reader *reader, const json_t *payload, bool is_result)
+{
+  char key[160];
+  const char *ref = json_string_value(json_object_get(payload, "allocator_ref"));
+  snprintf(key, sizeof key, "%llu %.64s %lld", (unsigned long long)reader->process, ref ? ref : "",
+           (long long)json_integer_value(json_object_get(payload, "size")));
+  return umpire_match(reader, key, is_result);
+}
+
 /* Keeps the row of an event of an older release, if it has one. */
 static enum trace_line umpire_event(struct umpire_reader *reader, uint32_t number, json_t *event)
 {
   const char *name = json_string_value(json_object_get(event, "event"));
   const json_t *payload = json_object_get(event, "payload"), *result = json_object_get(event, "result");
   const json_t *size = json_object_get(payload, "size");
-  if (umpire_is_of_other_process(reader, event)) return TRACE_LINE_END;
+  struct trace_row row = {.nanoseconds = TRACE_NO_TIME};
+  umpire_note_process(reader, json_object_get(event, "uid"));
   if (strcmp(name, "makeMemoryResource") == 0)
     umpire_note_allocator(reader, json_string_value(json_object_get(payload, "name")), NULL, json_string_value(result));
   if (strcmp(name, "makeAllocator") == 0 && result)
@@ -241,19 +276,76 @@ static enum trace_line umpire_event(struct umpire_reader *reader, uint32_t numbe
                           json_string_value(json_object_get(result, "allocator_ref")));
   if (strcmp(name, "release") == 0) reader->releases++;
   bool allocates = strcmp(name, "allocate") == 0, frees = strcmp(name, "deallocate") == 0;
-  if ((!allocates && !frees) || umpire_is_of_host(reader, json_object_get(payload, "allocator_ref")))
+  if ((!allocates && !frees) || !umpire_place(reader, json_object_get(payload, "allocator_ref"), &row))
     return TRACE_LINE_END;
-  struct trace_row row = {.action = frees    ? TRACE_FREE
-                                    : result ? TRACE_ALLOCATE
-                                             : TRACE_ALLOCATE_FAILURE,
-                          .nanoseconds = TRACE_NO_TIME};
+  row.action = frees ? TRACE_FREE : result ? TRACE_ALLOCATE : TRACE_ALLOCATE_FAILURE;
   const json_t *pointer = json_object_get(frees ? payload : result, "memory_ptr");
   if ((allocates && !size) || !umpire_fill(&row, event, allocates ? size : NULL, pointer, !allocates || result))
     return TRACE_LINE_ERROR;
   reader->is_out_of_memory =
-      !umpire_keep(reader, number, &row) || (allocates && !umpire_match(reader, payload, result != NULL));
+      !umpire_keep(reader, number, &row) || (allocates && !umpire_match_payload(reader, payload, result != NULL));
   return reader->is_out_of_memory ? TRACE_LINE_ERROR : TRACE_LINE_END;
 }
+
+/* ---- "v2" ------------------------------------------------------------------------------------------------------ */
+
+/* The address that a block's number stands for: of a new block behind the last one. False: out of memory. */
+static bool umpire_make_address(struct umpire_reader *reader, struct trace_row *row, const char *block)
+{
+  uint64_t number = strtoull(block + (*block == 'm'), NULL, 10) + 1,
+           bytes = row->bytes < UMPIRE_MOST_BYTES ? row->bytes : 0;
+  row->pointer = key_map_get(&reader->made, number);
+  if (row->action == TRACE_FREE) return true;
+  row->pointer = reader->next_address;
+  reader->next_address += (bytes + 511) & ~(uint64_t)255;
+  return key_map_put(&reader->made, number, row->pointer);
+}
+
+/* The allocator in the arguments of one that is made. */
+static const char *umpire_source_of(const struct umpire_reader *reader, json_t *arguments)
+{
+  char key[256];
+  const char *name, *found = NULL;
+  json_t *value;
+  json_object_foreach(arguments, name, value)
+  {
+    const char *text = json_string_value(value);
+    if (text && json_object_get(reader->refs, umpire_key(reader, text, key))) found = text;
+  }
+  return found;
+}
+
+/* Keeps the row of a command. A request stands as a failed allocation until it is committed. */
+static enum trace_line umpire_command(struct umpire_reader *reader, uint32_t number, json_t *command)
+{
+  const char *name = json_string_value(json_object_get(command, "op"));
+  const char *status = json_string_value(json_object_get(command, "status"));
+  const char *allocator = json_string_value(json_object_get(command, "allocator_id"));
+  const char *block = json_string_value(json_object_get(command, "allocation_id"));
+  bool is_committed = !status || strcmp(status, "committed") == 0;
+  json_t *arguments = json_object_get(command, "args"), *size = json_object_get(command, "size");
+  struct trace_row row = {.nanoseconds = TRACE_NO_TIME};
+  char key[96];
+  if (name && strcmp(name, "make_allocator") == 0 && is_committed) {
+    const char *resource = json_string_value(json_object_get(arguments, "resource_name"));
+    const char *text = json_string_value(json_object_get(command, "name"));
+    umpire_note_allocator(reader, resource ? resource : text, resource ? NULL : umpire_source_of(reader, arguments),
+                          allocator);
+  }
+  bool allocates = name && strcmp(name, "allocate") == 0, frees = name && strcmp(name, "deallocate") == 0;
+  if ((!allocates && !(frees && is_committed)) || !umpire_place(reader, json_object_get(command, "allocator_id"), &row))
+    return TRACE_LINE_END;
+  if (!block || (allocates && !umpire_fill(&row, command, size ? size : json_null(), NULL, false)))
+    return TRACE_LINE_ERROR;
+  row.action = frees ? TRACE_FREE : is_committed ? TRACE_ALLOCATE : TRACE_ALLOCATE_FAILURE;
+  snprintf(key, sizeof key, "%.64s", block);
+  reader->is_out_of_memory = (row.action != TRACE_ALLOCATE_FAILURE && !umpire_make_address(reader, &row, block)) ||
+                             !umpire_keep(reader, number, &row) ||
+                             (allocates && !umpire_match(reader, key, is_committed));
+  return reader->is_out_of_memory ? TRACE_LINE_ERROR : TRACE_LINE_END;
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------------------------- */
 
 /* Releases 2 to 2022.03 wrote the first line of a move() with a quotation mark too many. What it allocates and frees has lines
  * of its own. */
@@ -270,8 +362,7 @@ static enum trace_line umpire_line(void *state, uint32_t number, const char *lin
   json_error_t error;
   if (*line != '{') return TRACE_LINE_END; /* what the program printed */
   json_t *event = json_loadb(line, (size_t)(end - line), 0, &error);
-  reader->is_cut = !event && reader->events && trace_lines_is_open(reader->lines); /* the program was killed */
-  if (reader->is_cut || (!event && umpire_is_move(line, end))) return TRACE_LINE_END;
+  if (!event && umpire_is_move(line, end)) return TRACE_LINE_END;
   if (!event) {
     snprintf(message, message_bytes, "is cut off or no JSON: column %d: %s", error.column, error.text);
     return TRACE_LINE_ERROR;
@@ -283,6 +374,10 @@ static enum trace_line umpire_line(void *state, uint32_t number, const char *lin
     found = umpire_operation(reader, event, row_out);
   else if (json_is_string(json_object_get(event, "event")))
     found = umpire_event(reader, number, event);
+  else if (json_object_get(event, "op"))
+    found = umpire_command(reader, number, event);
+  else if (json_object_get(event, "schema"))
+    umpire_note_process(reader, json_object_get(json_object_get(event, "process"), "pid"));
   else
     reader->others++;
   json_decref(event);
@@ -290,7 +385,7 @@ static enum trace_line umpire_line(void *state, uint32_t number, const char *lin
     snprintf(message, message_bytes, "%s",
              reader->is_out_of_memory
                  ? "out of memory"
-                 : "the event lacks a size, or an address as \"0x7f0000000000\"; Umpire 1.0 to 2025 are known");
+                 : "the event lacks a size, or an address as \"0x7f0000000000\"; Umpire 1.0 to 2026 are known");
   return found;
 }
 
@@ -318,11 +413,11 @@ static void umpire_remark(const void *state, char *text, size_t text_bytes)
     const char *one, *many;
   } parts[] = {{reader->of_host, "event of host memory", "events of host memory"},
                {reader->releases, "release of a pool's idle memory", "releases of a pool's idle memory"},
-               {reader->of_others, "event of another process (\"uid\")", "events of other processes (\"uid\")"},
                {reader->others, "line of JSON without an event", "lines of JSON without an event"}};
-  const char *sign = reader->is_cut ? "; left out: " : "left out: ";
+  const char *sign = reader->made.count ? "; left out: " : "left out: ";
   size_t used =
-      (size_t)snprintf(text, text_bytes, "%s", reader->is_cut ? "the file is cut off: its last line is not whole" : "");
+      (size_t)snprintf(text, text_bytes, "%s",
+                       reader->made.count ? "the log has numbers of blocks, for which addresses were made up" : "");
   for (size_t i = 0; i < sizeof parts / sizeof *parts && used < text_bytes; i++)
     if (parts[i].count) {
       used += (size_t)snprintf(text + used, text_bytes - used, "%s%llu %s", sign, (unsigned long long)parts[i].count,

@@ -3,6 +3,7 @@
  * them, choose.c takes the best, print.c shows it. */
 #include "tune.h"
 #include "../../../core/base/units.h"
+#include "../array.h"
 #include "../inputs.h"
 #include "../trace/logs.h"
 
@@ -15,28 +16,37 @@ struct tune_options {
   const char *goal, *output, *costs;
   bool is_quick, is_exhaustive, lists_costs, as_json;
   long seconds, passes;
+  struct trace_choice choice;
 };
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
-static bool tune_read_log(const char *file, struct trace *trace)
+/* Adds the programs of a log: each process, and each device, has a stack of its own. */
+static bool tune_read_log(struct tune *tune, const char *file, const struct trace_choice *choice)
 {
-  if (!trace_load(file, trace)) return false;
-  if (trace->allocations) return true;
-  say("tune: %s: the log has no allocations", file);
-  trace_clear(trace);
-  return false;
+  struct traces traces;
+  if (!trace_load_each(file, choice, &traces)) return false;
+  bool good = true;
+  for (size_t i = 0; good && i < traces.n; i++) {
+    if (!traces.items[i].allocations) {
+      say("tune: %s: the log has no allocations", file);
+      good = false;
+    } else if (!array_grow(&tune->traces, tune->n_traces, &tune->capacity, sizeof *tune->traces)) {
+      say("tune: out of memory");
+      good = false;
+    } else {
+      tune->traces[tune->n_traces++] = traces.items[i];
+      traces.items[i] = (struct trace){0};
+    }
+  }
+  traces_clear(&traces);
+  return good;
 }
 
-static bool tune_read(struct tune *tune, const struct arguments *arguments)
+static bool tune_read(struct tune *tune, const struct arguments *arguments, const struct trace_choice *choice)
 {
-  tune->traces = calloc(arguments->n_operands, sizeof *tune->traces);
-  if (!tune->traces) {
-    say("tune: out of memory");
-    return false;
-  }
-  for (; tune->n_traces < arguments->n_operands; tune->n_traces++)
-    if (!tune_read_log(arguments->operands[tune->n_traces], &tune->traces[tune->n_traces])) return false;
+  for (size_t i = 0; i < arguments->n_operands; i++)
+    if (!tune_read_log(tune, arguments->operands[i], choice)) return false;
   return true;
 }
 
@@ -112,7 +122,7 @@ static bool tune_write(const struct tune *tune, const char *name)
 
 static int tune_make(struct tune *tune, const struct arguments *arguments, const struct tune_options *options)
 {
-  if (!tune_read(tune, arguments)) return CMD_BAD;
+  if (!tune_read(tune, arguments, &options->choice)) return CMD_BAD;
   tune_choose_runtime(tune);
   if (!tune_search(tune, options)) return CMD_BAD;
   int status = options->output && !tune_write(tune, options->output) ? CMD_BAD : CMD_GOOD;
@@ -152,7 +162,7 @@ static bool tune_check_output(const struct arguments *arguments, const struct tu
 
 static int tune_with(struct tune *tune, const struct arguments *arguments, struct tune_options *options)
 {
-  if (!tune_read_goal(options->goal, &tune->goal)) return CMD_USAGE;
+  if (!tune_read_goal(options->goal, &tune->goal) || !trace_choice_read(&options->choice)) return CMD_USAGE;
   if (!tune_check_output(arguments, options)) return CMD_USAGE;
   if (!costs_read(&tune->costs, options->costs)) return CMD_BAD;
   if (options->lists_costs) return output_json(costs_json(&tune->costs), CMD_GOOD);
@@ -164,7 +174,7 @@ static int tune_with(struct tune *tune, const struct arguments *arguments, struc
 static int tune_run(int argc, char **argv)
 {
   struct tune tune = {.goal = GOAL_BOTH};
-  struct tune_options options = {.goal = "both", .seconds = 60, .passes = 1};
+  struct tune_options options = {.goal = "both", .seconds = 60, .passes = 1, .choice.command = "tune"};
   int status;
   const struct argument rows[] = {
       {"goal", "GOAL",
@@ -186,6 +196,7 @@ static int tune_run(int argc, char **argv)
       {"costs", "FILE", "what calls of the driver cost, in the form of --list-costs; those that the file lacks stay",
        .value = &options.costs},
       {"list-costs", NULL, "print the nanoseconds that each call costs, and end", .flag = &options.lists_costs},
+      TRACE_CHOICE_ARGUMENTS(options.choice, ""),
       {"json", NULL, "print one JSON object", .flag = &options.as_json},
   };
   struct arguments arguments = {&tune_command, rows, sizeof rows / sizeof *rows, 0, TRACE_MOST_LOGS, NULL, 0};
@@ -219,6 +230,9 @@ const struct command tune_command = {
     "model does not know the driver's pool. The graph's maximum is enough for these logs; a run that needs more "
     "would fail.\n"
     "\n"
-    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or does "
+    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Of a log with the memory of several "
+    "processes or "
+    "devices, each is a program. Managed memory and memory of the host are left out unless --device chooses them. Exit "
+    "status 1 if a log is malformed or does "
     "not run, or the graph cannot be written.",
     tune_run};

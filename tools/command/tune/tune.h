@@ -159,7 +159,7 @@ enum goal { GOAL_BOTH, GOAL_MEMORY, GOAL_SPEED };
 struct tune {
   enum goal goal;
   struct trace *traces; /* of each log */
-  size_t n_traces;
+  size_t n_traces, capacity;
   struct costs costs;
   struct space space;
   struct search search;

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* choice.c: see choice.h. */
+#include "choice.h"
+#include "csv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Names ----------------------------------------------------------------------------------------------------- */
+
+/* In what the spaces differ from each other. */
+struct trace_difference {
+  bool process, log, memory;
+};
+
+static struct trace_difference trace_spaces_compare(const struct trace_spaces *spaces)
+{
+  struct trace_difference found = {false, false, false};
+  for (size_t i = 1; i < spaces->n; i++) {
+    const struct trace_space *one = &spaces->items[0], *other = &spaces->items[i];
+    found.process = found.process || one->process != other->process;
+    found.log = found.log || one->log != other->log;
+    found.memory = found.memory || one->device != other->device || one->memory != other->memory;
+  }
+  return found;
+}
+
+void trace_space_name(const struct trace_spaces *spaces, size_t index, char *const *files, char *name,
+                      size_t name_bytes)
+{
+  const struct trace_space *space = &spaces->items[index];
+  struct trace_difference differ = trace_spaces_compare(spaces);
+  const char *slash = strrchr(files[space->log], '/'), *file = slash ? slash + 1 : files[space->log];
+  char process[32] = "", memory[32] = "";
+  if (differ.process && space->process) snprintf(process, sizeof process, "process %" PRIu64, space->process);
+  if (differ.memory && space->memory == TRACE_DEVICE_MEMORY)
+    snprintf(memory, sizeof memory, "device %" PRId32, space->device);
+  else if (differ.memory)
+    snprintf(memory, sizeof memory, "%s", space->memory == TRACE_HOST_MEMORY ? "host memory" : "managed memory");
+  snprintf(name, name_bytes, "%s%s%s%s%s",
+           !differ.log         ? ""
+           : strcmp(file, "-") ? file
+                               : "standard input",
+           differ.log && *process ? ", " : "", process, *memory && (differ.log || *process) ? ", " : "", memory);
+}
+
+/* The options that choose a space from the others. */
+static void trace_space_options(const struct trace_spaces *spaces, size_t index, char *text, size_t text_bytes)
+{
+  const struct trace_space *space = &spaces->items[index];
+  struct trace_difference differ = trace_spaces_compare(spaces);
+  char process[48] = "", memory[32] = "";
+  if (differ.process || differ.log)
+    snprintf(process, sizeof process, "--process %" PRIu64, space->process ? space->process : (uint64_t)space->log + 1);
+  if (differ.memory && space->memory == TRACE_DEVICE_MEMORY)
+    snprintf(memory, sizeof memory, "--device %" PRId32, space->device);
+  else if (differ.memory)
+    snprintf(memory, sizeof memory, "--device %s", space->memory == TRACE_HOST_MEMORY ? "host" : "managed");
+  snprintf(text, text_bytes, "%s%s%s", process, *process && *memory ? " " : "", memory);
+}
+
+/* ---- The choice ------------------------------------------------------------------------------------------------ */
+
+bool trace_choice_read(struct trace_choice *choice)
+{
+  const char *device = choice->device_text, *process = choice->process_text;
+  uint64_t number = 0;
+  choice->has_device = device != NULL;
+  choice->has_process = process != NULL;
+  if (device && strcmp(device, "host") == 0)
+    choice->memory = TRACE_HOST_MEMORY;
+  else if (device && strcmp(device, "managed") == 0)
+    choice->memory = TRACE_MANAGED_MEMORY;
+  else if (device && (!csv_read_decimal(device, device + strlen(device), &number) || number > INT32_MAX)) {
+    say("%s: --device \"%s\" is neither a device's number, such as 0, nor managed, nor host", choice->command, device);
+    return false;
+  }
+  choice->device = (int32_t)number;
+  if (!process || csv_read_decimal(process, process + strlen(process), &choice->process)) return true;
+  say("%s: --process \"%s\" is no number of a process", choice->command, process);
+  return false;
+}
+
+bool trace_choice_takes(const struct trace_choice *choice, const struct trace_space *space)
+{
+  bool is_device =
+      space->memory == choice->memory && (space->memory != TRACE_DEVICE_MEMORY || space->device == choice->device);
+  uint64_t process = space->process ? space->process : (uint64_t)space->log + 1;
+  return (!choice->has_device || is_device) && (!choice->has_process || process == choice->process);
+}
+
+/* "--device 0, --device 1 or --device host" */
+static void trace_choice_list(const struct trace_spaces *spaces, char *text, size_t text_bytes)
+{
+  char option[96];
+  size_t used = 0, most = spaces->n < 8 ? spaces->n : 8;
+  *text = '\0';
+  for (size_t i = 0; i < most && used < text_bytes; i++) {
+    trace_space_options(spaces, i, option, sizeof option);
+    used += (size_t)snprintf(text + used, text_bytes - used, "%s%s",
+                             !i                                 ? ""
+                             : i + 1 < most || spaces->n > most ? ", "
+                                                                : " or ",
+                             option);
+  }
+  if (spaces->n > most && used < text_bytes) snprintf(text + used, text_bytes - used, ", …");
+}
+
+void trace_choice_refuse(const struct trace_choice *choice, const struct trace_spaces *spaces, char *const *files,
+                         const char *why)
+{
+  char list[512], first[TRACE_SPACE_NAME_BYTES], second[TRACE_SPACE_NAME_BYTES];
+  trace_choice_list(spaces, list, sizeof list);
+  trace_space_name(spaces, 0, files, first, sizeof first);
+  trace_space_name(spaces, 1, files, second, sizeof second);
+  say("%s: %s and %s%s are address spaces of their own%s: choose one with %s", choice->command, first, second,
+      spaces->n > 2 ? ", and others," : "", why, list);
+}
+
+static void trace_choice_note_left(const struct trace_spaces *spaces, char *const *files, const bool *takes)
+{
+  char name[TRACE_SPACE_NAME_BYTES], option[96];
+  for (size_t i = 0; i < spaces->n; i++) {
+    if (takes[i]) continue;
+    trace_space_name(spaces, i, files, name, sizeof name);
+    trace_space_options(spaces, i, option, sizeof option);
+    note("left out: %s (%s takes it)", name, option);
+  }
+}
+
+/* Whether the log has the memory of one device, which has another number than the stack that it is played through. */
+static bool trace_choice_takes_sole(const struct trace_choice *choice, const struct trace_spaces *spaces)
+{
+  const struct trace_space *sole = NULL;
+  if (!choice->is_of_stack || !choice->has_device || choice->memory != TRACE_DEVICE_MEMORY) return false;
+  for (size_t i = 0; i < spaces->n; i++) {
+    const struct trace_space *space = &spaces->items[i];
+    if (space->memory != TRACE_DEVICE_MEMORY) continue;
+    if (sole && sole->device != space->device) return false;
+    sole = space;
+  }
+  return true;
+}
+
+size_t trace_choice_mark(const struct trace_choice *choice, const struct trace_spaces *spaces, char *const *files,
+                         bool *takes)
+{
+  char list[512];
+  size_t n = 0;
+  struct trace_choice wanted = *choice;
+  wanted.has_device = choice->has_device && !trace_choice_takes_sole(choice, spaces);
+  for (size_t i = 0; i < spaces->n; i++) {
+    const struct trace_space *space = &spaces->items[i];
+    takes[i] = trace_choice_takes(&wanted, space) && (wanted.has_device || space->memory == TRACE_DEVICE_MEMORY);
+    n += takes[i];
+  }
+  if (n && !choice->has_device && !choice->has_process) trace_choice_note_left(spaces, files, takes);
+  if (n || !spaces->n) return n;
+  const char *file = strcmp(files[spaces->items[0].log], "-") ? files[spaces->items[0].log] : "standard input";
+  trace_choice_list(spaces, list, sizeof list);
+  if (!choice->has_device && !choice->has_process)
+    say("%s: %s has %s memory alone; choose it with --device %s", choice->command, file,
+        spaces->items[0].memory == TRACE_HOST_MEMORY ? "host" : "managed",
+        spaces->items[0].memory == TRACE_HOST_MEMORY ? "host" : "managed");
+  else if (*list)
+    say("%s: %s has no such memory; choose %s", choice->command, file, list);
+  else
+    say("%s: %s has no such memory: leave --device and --process out", choice->command, file);
+  return 0;
+}
