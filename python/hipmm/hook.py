@@ -11,7 +11,7 @@ import sys
 
 from . import _hipmm
 
-_MODULES = {"torch": "hipmm.torch", "cupy": "hipmm.cupy", "numba.cuda": "hipmm.numba"}
+_MODULES = {"torch": "hipmm.torch", "cupy": "hipmm.cupy", "numba.cuda": "hipmm.numba", "rmm": "hipmm._under_rmm"}
 
 
 def _is_wanted(framework: str) -> bool:
@@ -21,7 +21,7 @@ def _is_wanted(framework: str) -> bool:
         return bool(version.cuda or getattr(version, "hip", None))
     if framework == "numba.cuda":
         return not os.environ.get("NUMBA_CUDA_MEMORY_MANAGER") and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0"
-    return True
+    return framework != "rmm" or sys.modules["rmm"].__name__ != "hipmm.rmm"
 
 
 def _jax() -> str | None:
