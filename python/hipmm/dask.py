@@ -64,9 +64,9 @@ class Setup(WorkerPlugin):  # type: ignore[misc]
         for framework in self.serve:
             if framework == "rmm-real":
                 hipmm.under_rmm()
-                continue
-            module = importlib.import_module(f"hipmm.{framework}")
-            module.install() if framework == "rmm" else module.use()
+            else:
+                module = importlib.import_module(f"hipmm.{framework}")
+                module.install() if framework == "rmm" else module.use()
 
     def teardown(self, worker: Any) -> None:
         """Called by a worker when it ends."""

@@ -382,6 +382,20 @@ def test_the_child_of_a_fork(program):
     """)
 
 
+def test_a_worker_of_dask(program):
+    pytest.importorskip("distributed", reason="distributed could not be had from PyPI")
+    program("""
+        import hipmm.dask
+        worker = type("Worker", (), {"name": "tcp://10.0.0.1:1234"})
+        setup = hipmm.dask.Setup({"runtime": "software", "stack": ["pool", "device"]}, serve=["rmm-real"])
+        setup.setup(worker)
+        rmm.mr.get_per_device_resource(0).allocate(1000)
+        assert live("pool") == 1000
+        setup.teardown(worker)
+        assert not hipmm.is_initialized()
+    """)
+
+
 def test_no_rmm_and_no_real_one(monkeypatch, run):
     monkeypatch.setitem(sys.modules, "rmm", None)
     with pytest.raises(ImportError, match="needs RMM, such as the package rmm-cu13"):
