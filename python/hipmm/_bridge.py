@@ -77,6 +77,7 @@ def cuda_headers(root: pathlib.Path) -> pathlib.Path:
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
     folders = [*glob.glob(str(root.parent / "nvidia/cu[0-9]*/include")), str(root.parent / "nvidia/cuda_runtime/include")]
     folders += [os.path.join(home, "include") for home in homes if home]
+    folders += glob.glob(os.path.join(sys.prefix, "targets/*/include"))  # conda
     found = [folder for folder in folders if os.path.exists(os.path.join(folder, "cuda_runtime_api.h"))]
     whole = [folder for folder in found if os.path.exists(os.path.join(folder, "crt/host_config.h"))]
     if not found:

@@ -55,7 +55,8 @@ def _command() -> list[str]:
     if not (include / "rmm/error.hpp").exists():
         raise _bridge.Unavailable(f"RMM's headers are not in {include}")
     libraries = [file for name in ("lib64", "lib") if (file := root / name / "librmm.so").exists()]
-    folders = [include, include / "rapids", include / "rapids/libcudacxx", logger / "include", _bridge.cuda_headers(root)]
+    parts = sorted((include / "rapids").glob("lib*"))  # of NVIDIA's C++ library, until 25.8
+    folders = [include, include / "rapids", *parts, logger / "include", _bridge.cuda_headers(root)]
     return [
         *(_bridge.compiler(), "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
         "-DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE",
@@ -104,10 +105,12 @@ def under_rmm(which: str | hipmm.Resource | None, device: int | None) -> Any:
     rmm = _rmm()
     _hipmm.start_if_needed()
     resource = None if which is None else hipmm._on(which, device)
+    if resource and not resource.is_device_accessible:
+        raise hipmm.ArgumentError(f"RMM needs memory that devices can access, which {resource!r} does not have")
     first = resource.device if resource else hipmm.current_device() if device is None else device
     others = range(hipmm.device_count())
     if first not in others:
-        raise hipmm.NoDeviceError(f"there is no device {first}: {len(others)} are visible")
+        raise hipmm.NoDeviceError(f"there is no device {first}; the number of devices is {len(others)}")
     devices = [first, *(other for other in others if resource is None and device is None and other != first)]
     made = {device: _resource(rmm, resource, device) for device in devices}
     try:

@@ -21,7 +21,9 @@ def _is_wanted(framework: str) -> bool:
         return bool(version.cuda or getattr(version, "hip", None))
     if framework == "numba.cuda":
         return not os.environ.get("NUMBA_CUDA_MEMORY_MANAGER") and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0"
-    return framework != "rmm" or sys.modules["rmm"].__name__ != "hipmm.rmm"
+    if framework == "rmm":  # and not hipmm.rmm, or a module of the program that has this name
+        return hasattr(getattr(sys.modules["rmm"], "mr", None), "CallbackMemoryResource") and "hipmm.rmm" not in sys.modules
+    return True
 
 
 def _jax() -> str | None:

@@ -282,7 +282,7 @@ def test_a_name_a_resource_and_their_mistakes(program):
         else:
             raise AssertionError
         now = rmm.mr.get_per_device_resource(0)
-        for wrong, kind in ((("weigths",), hipmm.ArgumentError), ((None, 7), hipmm.NoDeviceError), ((3,), TypeError),
+        for wrong, kind in ((("weigths",), hipmm.ArgumentError), ((hipmm.create("host"),), hipmm.ArgumentError), ((None, 7), hipmm.NoDeviceError), ((3,), TypeError),
                 ((hipmm.resource(), 1), hipmm.ArgumentError), (("weights", 9), hipmm.NoDeviceError)):
             try:
                 hipmm.under_rmm(*wrong)
@@ -497,6 +497,11 @@ def test_run_and_a_fork_after_the_import(under_run):
         os.wait()
     """)
     assert (output, said) == ("True\n", "")
+
+
+def test_run_and_another_module_of_this_name(under_run, tmp_path):
+    (tmp_path / "rmm.py").write_text("")
+    assert under_run("import sys; sys.path.insert(0, ''); import rmm; print(rmm.__file__ and 1)")[:2] == ("1\n", "")
 
 
 def test_run_and_hipmms_own_rmm(under_run, tmp_path):
