@@ -340,7 +340,7 @@ printf '%s\n' '#include "hooks.h"' '#define ROW(api, name, ...) "row" #api #name
   'HOOKS(ROW, ROW, ROW, ROW, ROW, NONE)' >rows.c
 ${CC:-cc} -E -P -I"$top_srcdir/include" -I"$top_srcdir/tools/preload" rows.c | tr -d '\n' |
   grep -o '"row" "[a-z]*" "[A-Za-z0-9_]*"' | sed 's/"row" "\(.*\)" "\(.*\)"/\1\2/' >declared
-printf '%s\n' _Exit _exit dlsym hipmm_run_symbol >>declared
+printf '%s\n' _Exit _exit dlclose dlsym hipmm_run_symbol >>declared
 sed -n 's/^[a-z_ ]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/tools/preload/frameworks.c" "$top_srcdir/tools/preload/checks_hip.c" \
   >>declared
 sort -o declared declared

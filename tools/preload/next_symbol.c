@@ -8,7 +8,6 @@
 #include "../../core/plugin/loaded_object.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -31,6 +30,30 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) next_lookup *next
   return lookup;
 }
 
+/* How often the program has closed an object, and so what is known of addresses may be over. */
+static atomic_uint closings;
+
+static int next_symbol_close(void *library)
+{
+  static int (*_Atomic cached)(void *);
+  int (*close_library)(void *) = atomic_load_explicit(&cached, memory_order_relaxed);
+  if (!close_library) {
+    void *address = next_dlsym()(RTLD_NEXT, "dlclose");
+    memcpy(&close_library, &address, sizeof address);
+    atomic_store_explicit(&cached, close_library, memory_order_relaxed);
+  }
+  return close_library(library);
+}
+
+#pragma GCC visibility push(default)
+int dlclose(void *library)
+{
+  int code = next_symbol_close(library);
+  atomic_fetch_add(&closings, 1);
+  return code;
+}
+#pragma GCC visibility pop
+
 static const char *next_symbol_stem(enum family family)
 {
   static const char *const stems[] = {
@@ -43,7 +66,7 @@ static void *next_symbol_find_in(const char *file, const char *name)
 {
   void *library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
   void *address = library ? next_dlsym()(library, name) : NULL;
-  if (library) dlclose(library); /* the program's own handle keeps it */
+  if (library) next_symbol_close(library); /* the program's own handle keeps it */
   return address;
 }
 
@@ -141,31 +164,22 @@ void *next_in_order(const char *name, void *given)
 struct memo {
   const void *caller;
   enum hook hook;
-  unsigned long long closed;
+  unsigned closings;
   bool is_apart;
   next_function function;
 };
 
-static int next_symbol_count_closed(struct dl_phdr_info *info, size_t bytes, void *closure)
-{
-  (void)bytes;
-  *(unsigned long long *)closure = info->dlpi_subs;
-  return 1;
-}
+enum { MEMOS = 64 };
 
-static next_function next_symbol_search_own(enum hook hook, const void *caller)
+/* Of a function that is not in the search order. The loader could say how many objects were closed, but it takes its lock and
+ * looks at all of them for that, which launches of kernels would notice. */
+static next_function next_symbol_search_own(enum hook hook, const void *caller, struct memo *memo)
 {
-  enum { MEMOS = 16 };
-  static _Thread_local struct memo memos[MEMOS];
-  struct memo *memo = &memos[((uintptr_t)caller >> 2) % MEMOS];
-  unsigned long long closed = 0;
-  dl_iterate_phdr(next_symbol_count_closed, &closed);
-  if (memo->function && memo->caller == caller && memo->hook == hook && memo->closed == closed)
-    return memo->is_apart ? memo->function : NULL;
   bool is_runtime = false;
+  unsigned before = atomic_load(&closings);
   void *address = next_symbol_find_out_of_order(hook, caller, &is_runtime);
   if (!address) return NULL;
-  *memo = (struct memo){caller, hook, closed, !is_runtime || next_symbol_is_over_hip(hook, address), NULL};
+  *memo = (struct memo){caller, hook, before, !is_runtime || next_symbol_is_over_hip(hook, address), NULL};
   memcpy(&memo->function, &address, sizeof address);
   return memo->is_apart ? memo->function : NULL;
 }
@@ -174,10 +188,14 @@ next_function next_own(enum hook hook, const void *caller)
 {
   enum { UNKNOWN, OF_RUNTIME, OVER_HIP };
   static atomic_uchar places[HOOK_COUNT]; /* of functions in the search order */
+  static _Thread_local struct memo memos[MEMOS];
   int place = atomic_load_explicit(&places[hook], memory_order_relaxed);
   if (place == UNKNOWN) {
+    struct memo *memo = &memos[((uintptr_t)caller >> 2) % MEMOS];
+    if (memo->caller == caller && memo->hook == hook && memo->closings == atomic_load(&closings))
+      return memo->is_apart ? memo->function : NULL;
     const void *address = next_dlsym()(RTLD_NEXT, hook_name(hook));
-    if (!address) return next_symbol_search_own(hook, caller);
+    if (!address) return next_symbol_search_own(hook, caller, memo);
     place = next_symbol_is_over_hip(hook, address) ? OVER_HIP : OF_RUNTIME;
     atomic_store_explicit(&places[hook], (unsigned char)place, memory_order_relaxed);
   }
