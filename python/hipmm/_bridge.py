@@ -9,6 +9,8 @@ import ctypes
 import fcntl
 import glob
 import hashlib
+import importlib.util
+import json
 import os
 import pathlib
 import shutil
@@ -16,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import types
 from typing import Any, Iterator
 
 from . import _hipmm
@@ -52,7 +55,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _check(torch: Any) -> None:
-    version = str(torch.__version__)
+    version = str(getattr(torch, "__version__", "unknown"))
     if getattr(torch.version, "hip", None):
         raise Unavailable("the bridge is not built for PyTorch on ROCm yet")
     if not torch.version.cuda:
@@ -158,13 +161,17 @@ def _alone(file: pathlib.Path) -> Iterator[None]:
         yield
 
 
+def _object(torch: Any, command: list[str]) -> pathlib.Path:
+    return _cache() / f"torch-{'.'.join(map(str, _release(str(torch.__version__))))}-{_key(torch, command)}.so"
+
+
 def _cached(torch: Any, command: list[str]) -> ctypes.CDLL:
     """The object of the cache, compiled where it is not there. OSError: the cache cannot be used."""
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not _is_private(folder):
         raise OSError(f"{folder} can be written by others")
-    file = folder / f"torch-{'.'.join(map(str, _release(str(torch.__version__))))}-{_key(torch, command)}.so"
+    file = _object(torch, command)
     if not file.exists():
         with _alone(file.with_suffix(".lock")):
             if not file.exists():
@@ -201,12 +208,14 @@ def _load(torch: Any) -> ctypes.CDLL:
 def install(torch: Any) -> None:
     """Puts the bridge into the place of PyTorch's allocator, until the process ends. Raises Unavailable, with nothing changed."""
     _check(torch)
+    is_under_run = _hipmm.is_under_run()
     addresses = [_hipmm.function("hipmm_" + name) for name in _FUNCTIONS]
+    addresses.append(_hipmm.function("hipmm_run_pass") if is_under_run else None)
     library = _load(torch)
     table = (ctypes.c_void_p * len(addresses))(*addresses)
     try:
         library.hipmm_bridge_install.restype = ctypes.c_char_p
-        refusal = library.hipmm_bridge_install(table, int(_hipmm.is_under_run()))
+        refusal = library.hipmm_bridge_install(table, int(is_under_run))
     except AttributeError as error:
         raise Unavailable(f"the bridge is not whole: {error}") from None
     if refusal is not None:
@@ -251,3 +260,35 @@ def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:
             sys.stderr.write("hipmm: PyTorch has an allocator of the program's own from here on\n")
 
     torch._C._cuda_changeCurrentAllocator = watched
+
+
+# ---- For `hipmm info`
+
+
+def describe() -> dict[str, str]:
+    """Which allocator hipmm gives the PyTorch of this Python, and why, without importing it; empty where there is none."""
+    found = importlib.util.find_spec("torch")
+    if found is None or not found.origin:
+        return {}
+    version = types.SimpleNamespace(cuda=None, hip=None)
+    exec((pathlib.Path(found.origin).parent / "version.py").read_text(), version.__dict__)
+    torch = types.SimpleNamespace(
+        __file__=found.origin, __version__=version.__version__, version=version, _C=types.SimpleNamespace()
+    )
+    wanted = os.environ.get("HIPMM_TORCH", "")
+    told = {"version": str(version.__version__), "allocator": "has its own allocator:"}
+    if wanted in ("native", "pluggable"):
+        names = {"native": told["allocator"], "pluggable": "gets hipmm as a pluggable allocator:"}
+        return {**told, "allocator": names[wanted], "detail": f"HIPMM_TORCH={wanted}"}
+    try:
+        _check(torch)
+        command = _command(torch)
+    except Unavailable as error:
+        return {**told, "detail": str(error)}
+    file = _object(torch, command)
+    state = f"compiled, {file}" if file.exists() else f"which {command[0]} compiles at its first use"
+    return {**told, "allocator": "gets the bridge:", "detail": state}
+
+
+if __name__ == "__main__":
+    print(json.dumps(describe()))

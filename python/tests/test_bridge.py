@@ -349,6 +349,26 @@ def test_a_move_that_fails(storages):
     assert storages.library.is_left_to_native() == 0
 
 
+def test_the_bridge_is_described_without_an_import_of_pytorch(torch, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    monkeypatch.delenv("HIPMM_TORCH", raising=False)
+    file = tmp_path / "site/torch/version.py"
+    file.write_text("__version__ = '2.11.0+cu130'\ncuda = '13.0'\nhip = None\ngit_version = 'abc'\n")
+    (tmp_path / "site/torch/__init__.py").write_text("1 / 0")
+    assert _bridge.describe()["detail"] == f"which {tmp_path}/compiler compiles at its first use"
+    _bridge.install(torch)
+    described = _bridge.describe()
+    assert described["version"] == torch.__version__ and described["allocator"] == "gets the bridge:"
+    assert Path(described["detail"].removeprefix("compiled, ")).exists()
+    monkeypatch.setenv("HIPMM_TORCH", "native")
+    assert _bridge.describe()["detail"] == "HIPMM_TORCH=native"
+    monkeypatch.setenv("HIPMM_TORCH", "")
+    file.write_text("__version__ = '2.11.0+cpu'\ncuda = None\nhip = None\n")
+    assert _bridge.describe()["detail"] == "PyTorch 2.11.0+cpu is built without CUDA"
+    monkeypatch.setattr(sys, "path", [])
+    assert _bridge.describe() == {}
+
+
 ROOTS = [Path(root) for root in os.environ.get("TORCH_ROOTS", "").split(":") if root]
 
 
@@ -372,4 +392,4 @@ def test_every_virtual_function_is_forwarded(root, tmp_path):
 def test_the_table_of_functions_is_the_sources():
     text = (Path(_bridge.__file__).parent / "bridge/torch.cpp").read_text()
     table = text[text.index("struct hipmm_functions {") :].split("};")[0]
-    assert tuple(re.findall(r"\(\*(\w+)\)\(", table.replace("(*visitor)", ""))) == _bridge._FUNCTIONS
+    assert tuple(re.findall(r"\(\*(\w+)\)\(", table.replace("(*visitor)", ""))) == (*_bridge._FUNCTIONS, "run_pass")

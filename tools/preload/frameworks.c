@@ -122,6 +122,15 @@ static enum hipmm_status frameworks_torch_try_malloc(size_t bytes, int device, h
   return status;
 }
 
+/* While `passes`, what the thread asks of the runtime is the runtime's: memory that other processes can open. */
+static void frameworks_pass(int passes)
+{
+  if (passes)
+    reentry_enter();
+  else
+    reentry_leave();
+}
+
 static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
 {
   FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
@@ -153,6 +162,7 @@ static const struct frameworks_function functions[] = {
     {"hipmm_torch_malloc", (void (*)(void))hipmm_run_torch_malloc},
     {"hipmm_torch_try_malloc", (void (*)(void))frameworks_torch_try_malloc},
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
+    {"hipmm_run_pass", (void (*)(void))frameworks_pass},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},
