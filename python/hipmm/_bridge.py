@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -31,7 +32,7 @@ _FUNCTIONS = (
     *("resource_reset_peaks", "resource_visit_blocks", "resource_upstream_count", "resource_upstream"),
     "last_error_message",
 )
-_OLDEST = (2, 8)
+_OLDEST, _NEWEST = (2, 8), (2, 15)
 _CXX20_SINCE = (2, 14)
 _SECONDS = 300  # a compilation takes about ten
 _NO_PLACE = ("No space left", "Disk quota", "Read-only file system", "Permission denied", "cannot open output file")
@@ -54,14 +55,21 @@ def _release(version: str) -> tuple[int, ...]:
         raise Unavailable(f"PyTorch's version {version!r} is not understood") from None
 
 
-def _check(torch: Any) -> None:
+def _check(torch: Any, may_be_newer: bool = False) -> None:
+    """A newer release may have functions with a default that does nothing, which the bridge would not forward."""
     version = str(getattr(torch, "__version__", "unknown"))
     if getattr(torch.version, "hip", None):
         raise Unavailable("the bridge is not built for PyTorch on ROCm yet")
     if not torch.version.cuda:
         raise Unavailable(f"PyTorch {version} is built without CUDA")
-    if _release(version) < _OLDEST:
+    release = _release(version)
+    if release < _OLDEST:
         raise Unavailable(f"PyTorch {version} is too old for the bridge, which needs {_OLDEST[0]}.{_OLDEST[1]}")
+    if release > _NEWEST and not may_be_newer:
+        raise Unavailable(
+            f"PyTorch {version} is newer than {_NEWEST[0]}.{_NEWEST[1]}, the last that this hipmm's bridge was built for; "
+            "HIPMM_TORCH=bridge tries it"
+        )
 
 
 def _compiler() -> str:
@@ -204,10 +212,18 @@ def _load(torch: Any) -> ctypes.CDLL:
 
 # ---- In PyTorch's place
 
+_library: ctypes.CDLL | None = None  # that is in force
 
-def install(torch: Any) -> None:
+
+def has(ptr: int) -> bool:
+    """Whether a block of the bridge's begins at the address, which can be moved before it is shared."""
+    return _library is not None and bool(_library.hipmm_bridge_has(ctypes.c_void_p(ptr)))
+
+
+def install(torch: Any, may_be_newer: bool = False) -> None:
     """Puts the bridge into the place of PyTorch's allocator, until the process ends. Raises Unavailable, with nothing changed."""
-    _check(torch)
+    global _library
+    _check(torch, may_be_newer)
     is_under_run = _hipmm.is_under_run()
     addresses = [_hipmm.function("hipmm_" + name) for name in _FUNCTIONS]
     addresses.append(_hipmm.function("hipmm_run_pass") if is_under_run else None)
@@ -220,7 +236,9 @@ def install(torch: Any) -> None:
         raise Unavailable(f"the bridge is not whole: {error}") from None
     if refusal is not None:
         raise Unavailable(refusal.decode(errors="replace"))
+    _library = library
     _watch_changes(torch, library)
+    _watch_settings(torch)
     _share_by_pytorch(torch, library)
 
 
@@ -246,6 +264,40 @@ def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
 
     shared.hipmm_bridge = True  # type: ignore[attr-defined]
     storages._share_cuda_ = shared
+
+
+# Of PYTORCH_ALLOC_CONF: how PyTorch's own allocator divides segments, and when it frees them.
+_WITHOUT_COUNTERPART = (
+    *("max_split_size_mb", "garbage_collection_threshold", "max_non_split_rounding_mb", "large_segment_size_mb"),
+    *("release_lock_on_cudamalloc", "throw_on_cudamalloc_oom"),
+)
+_named: set[str] = set()
+
+
+def _name_settings(text: str) -> None:
+    """A line of the settings that hipmm does not heed, each once."""
+    wanted = {part.partition(":")[0].strip() for part in re.split(r"[,\]]", text)}
+    found = [name for name in _WITHOUT_COUNTERPART if name in wanted and name not in _named]
+    _named.update(found)
+    if found:
+        sys.stderr.write(f"hipmm: settings of PyTorch's that only private pools heed: {', '.join(found)}\n")
+
+
+def _watch_settings(torch: Any) -> None:
+    """Those of the environment, and those that the program gives at run time."""
+    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        _name_settings(os.environ.get(variable, ""))
+    for name in ("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings"):
+        function = getattr(torch._C, name, None)
+        if function is None:
+            continue
+
+        def watched(text: str, function: Any = function) -> Any:
+            result = function(text)
+            _name_settings(text)
+            return result
+
+        setattr(torch._C, name, watched)
 
 
 def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:
@@ -281,7 +333,7 @@ def describe() -> dict[str, str]:
         names = {"native": told["allocator"], "pluggable": "gets hipmm as a pluggable allocator:"}
         return {**told, "allocator": names[wanted], "detail": f"HIPMM_TORCH={wanted}"}
     try:
-        _check(torch)
+        _check(torch, wanted == "bridge")
         command = _command(torch)
     except Unavailable as error:
         return {**told, "detail": str(error)}

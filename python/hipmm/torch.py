@@ -96,8 +96,8 @@ def _kind(bridge: bool | None, pluggable: bool) -> str:
     return wanted
 
 
-def _use_bridge() -> Any:
-    _bridge.install(torch)
+def _use_bridge(is_wanted: bool) -> Any:
+    _bridge.install(torch, is_wanted)
     start = ctypes.CFUNCTYPE(None, ctypes.c_int)(_hipmm.function("hipmm_torch_init"))
     start(_POOL_OF_SEGMENTS if _hipmm.is_under_run() else _POOL)
     return _bridge
@@ -124,7 +124,7 @@ def _take(kind: str) -> str:
         if kind == "native":
             _reason = ""
         else:
-            _current = _use_pluggable() if kind == "pluggable" else _use_bridge()
+            _current = _use_pluggable() if kind == "pluggable" else _use_bridge(kind == "bridge")
             _reason = ""
     except (_bridge.Unavailable, OSError, AttributeError) as error:
         if kind:
@@ -359,7 +359,7 @@ def _guard_sharing() -> None:
     )
 
     def guarded(storage: Any, *arguments: Any, **named: Any) -> Any:
-        start = _segment(storage.data_ptr())
+        start = None if _bridge.has(storage.data_ptr()) else _segment(storage.data_ptr())
         if start and base_alloc(start, None) and not is_allocation(start):
             raise RuntimeError(_PART)
         return share(storage, *arguments, **named)

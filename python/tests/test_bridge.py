@@ -244,6 +244,8 @@ def test_an_object_without_our_functions(torch, tmp_path):
     "version, cuda, hip, why",
     [
         ("2.7.1+cu126", "12.6", None, "too old for the bridge, which needs 2.8"),
+        ("2.16.0+cu130", "13.0", None, "is newer than 2.15, the last that this hipmm's bridge was built for"),
+        ("3.0.0", "13.0", None, "is newer than 2.15"),
         ("2.11.0+cpu", None, None, "is built without CUDA"),
         ("2.11.0+rocm7.0", None, "7.0", "ROCm"),
         ("mine", "13.0", None, "'mine' is not understood"),
@@ -253,6 +255,12 @@ def test_a_pytorch_that_is_not_for_it(torch, tmp_path, version, cuda, hip, why):
     torch.__version__, torch.version.cuda, torch.version.hip = version, cuda, hip
     assert why in refused(torch)
     assert compilations(tmp_path) == 0
+
+
+def test_a_newer_pytorch_is_tried_where_that_is_wanted(torch, tmp_path):
+    torch.__version__ = "2.16.0.dev20261101+cu130"
+    _bridge.install(torch, True)
+    assert compilations(tmp_path) == 1
 
 
 def test_a_pytorch_without_headers(torch, tmp_path):
@@ -290,6 +298,32 @@ def test_an_allocator_of_the_programs_wins(torch, capfd):
     _bridge._load(torch).displace()
     torch._C._cuda_changeCurrentAllocator("one")
     assert capfd.readouterr().err == "hipmm: PyTorch has an allocator of the program's own from here on\n"
+
+
+def test_settings_without_a_counterpart_are_named_once(torch, monkeypatch, capfd):
+    given = []
+    torch._C._accelerator_setAllocatorSettings = given.append
+    monkeypatch.setattr(_bridge, "_named", set())
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True, max_split_size_mb:64,roundup_power2_divisions:[256:1,>:2]")
+    _bridge.install(torch)
+    assert capfd.readouterr().err == "hipmm: settings of PyTorch's that only private pools heed: max_split_size_mb\n"
+    change = torch._C._accelerator_setAllocatorSettings
+    for text in ("max_split_size_mb:32", "roundup_power2_divisions:4", "pinned_use_background_threads:True"):
+        change(text)
+    assert capfd.readouterr().err == ""
+    change("roundup_power2_divisions:[256:1,>:2],garbage_collection_threshold:0.5,max_split_size_mb:32")
+    change("garbage_collection_threshold:0.5")
+    assert capfd.readouterr().err == "hipmm: settings of PyTorch's that only private pools heed: garbage_collection_threshold\n"
+    assert len(given) == 5
+
+    def refuse(text):
+        raise ValueError(text)
+
+    torch._C._accelerator_setAllocatorSettings = refuse
+    _bridge._watch_settings(torch)
+    with pytest.raises(ValueError):
+        torch._C._accelerator_setAllocatorSettings("large_segment_size_mb:x")
+    assert capfd.readouterr().err == ""
 
 
 class Storage:
@@ -331,6 +365,10 @@ def test_a_storage_is_moved_before_it_is_shared(storages):
     assert storage._share_cuda_(1) == (8192, (1,)) and storage.moves == [(100, 1)]
     assert storage._share_cuda_() == (8192, ()) and len(storage.moves) == 1
     assert storages.library.is_left_to_native() == 0
+
+
+def test_whose_a_block_is(storages):
+    assert _bridge.has(4096) and not _bridge.has(8192)
 
 
 def test_a_storage_that_cannot_move_or_is_not_hipmms(storages):

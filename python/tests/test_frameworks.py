@@ -246,7 +246,7 @@ def bridge(torch, monkeypatch):
     """_bridge.install(), which fails with what is in the list."""
     refusals, installed = [], []
 
-    def install(module):
+    def install(module, may_be_newer):
         if refusals:
             raise torch._bridge.Unavailable(refusals[0])
         installed.append(module)
@@ -307,7 +307,7 @@ def test_without_a_graph_the_bridge_has_a_pool(run, tmp_path, has_file):
         (tmp_path / "hipmm.json").write_text('{"stack": ["statistics", "device"]}')
     ended = run(
         "import os, sys; sys.path.insert(0, sys.argv[1]); import fakes; fakes.install(); os.chdir(sys.argv[2])\n"
-        "from hipmm import _bridge; _bridge.install = lambda torch: None\n"
+        "from hipmm import _bridge; _bridge.install = lambda *_: None\n"
         "import hipmm.torch; hipmm.torch.use(); hipmm.init(); print(hipmm.resource().type); hipmm.init(); hipmm.init({})",
         os.path.dirname(__file__),
         str(tmp_path),
@@ -317,7 +317,7 @@ def test_without_a_graph_the_bridge_has_a_pool(run, tmp_path, has_file):
     assert "StateError" in ended.stderr  # another graph than the one in use
 
 
-def test_a_pool_shares_no_part_of_an_allocation(torch, fakes):
+def test_a_pool_shares_no_part_of_an_allocation(torch, fakes, monkeypatch):
     torch.pool()
     assert "set_record_stream_fn" in torch.pool().allocator.given
     allocator = torch.allocator()
@@ -327,6 +327,9 @@ def test_a_pool_shares_no_part_of_an_allocation(torch, fakes):
     for start in first, second:  # the pool is mapped
         with pytest.raises(RuntimeError, match=r"(?s)a part of an allocation.*no sub-allocator"):
             fakes.UntypedStorage(start + 512)._share_cuda_()
+    with monkeypatch.context() as patch:  # of the bridge, which moves it
+        patch.setattr(torch._bridge, "has", lambda ptr: ptr == first + 512)
+        assert fakes.UntypedStorage(first + 512)._share_cuda_() == "shared"
     assert fakes.UntypedStorage(foreign + 512)._share_cuda_() == "shared"
     assert fakes.UntypedStorage(1 << 41)._share_cuda_() == "shared"
     allocator.free(first, 2 * MIB, 0, None)

@@ -967,6 +967,11 @@ public:
   {
     native->init(device_count);
     hipmm.torch_init(device_count);
+    for (int device = 0; is_native && device < std::min(device_count, MOST_DEVICES); device++) {
+      auto number = static_cast<DeviceIndex>(device);
+      double fraction = native->getMemoryFraction(number); /* of per_process_memory_fraction in PYTORCH_ALLOC_CONF */
+      if (fraction < 1) setMemoryFraction(fraction, number);
+    }
   }
 
   /* PyTorch's own allocator knows its blocks by the deleter too. */
@@ -1295,6 +1300,11 @@ private:
         if (hipmm.run_pass) hipmm.run_pass(0);
       }
     } passing;
+    try {
+      return adopt(native->allocate(bytes));
+    } catch (const c10::OutOfMemoryError &) {
+      hipmm.torch_reset(); /* what hipmm holds and does not use is in the way */
+    }
     return adopt(native->allocate(bytes));
   }
 

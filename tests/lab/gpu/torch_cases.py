@@ -2,7 +2,7 @@
 """Runs the cases of a test file of PyTorch's, and writes what became of each, one a line, so that two runs can be compared.
 
     torch_cases.py FILE RESULTS [--seconds 120] [--until SECONDS] [--cuda] [PATTERN…]
-    torch_cases.py --compare NATIVE UNDER      the cases that pass in NATIVE alone; status 1 if there are any
+    torch_cases.py --compare NATIVE UNDER      the cases that pass in NATIVE alone; status 1 if there are any but EXPECTED
 
 --cuda: only cases whose source names CUDA. A case that takes longer than --seconds ends the process, as a crash does: a later
 call goes on with the next case. A later call repeats the case that --until has cut.
@@ -132,6 +132,17 @@ def cut(results, size):
             file.write(f"cut {name}\n")
 
 
+# Cases of test_cuda.py that fail with any allocator but PyTorch's own, by the assertion that asks for its sizes or its reuse.
+EXPECTED = {
+    "test_graph_memory_stats_and_use_result_after_destroy_graph":
+        'reserved_bytes of "small_pool" change by kSmallBuffer = 2097152: assertEqual(current, expected)',
+    "test_graph_two_successive":
+        'assertEqual(reserved_no_sharing - memory_stats()["reserved_bytes.all.current"], kSmallBuffer)',
+    "test_record_stream_on_shifted_view":
+        "no reuse until the other stream is done, rather than reuse in its order: assertNotEqual(try_realloc.data_ptr(), data_ptr)",
+}
+
+
 def compare(native, under):
     alone, with_hipmm = read(native), read(under)
     lost = {name: with_hipmm.get(name, ("missing", "")) for name, (outcome, _) in alone.items() if outcome == "passed"}
@@ -143,11 +154,13 @@ def compare(native, under):
         for outcome, _ in results.values():
             counts[outcome] = counts.get(outcome, 0) + 1
         print(label, dict(sorted(counts.items())))
+    expected = {name: EXPECTED[name.rpartition(".")[2]] for name, (outcome, _) in lost.items()
+                if outcome == "failed" and name.rpartition(".")[2] in EXPECTED}
     for name, (outcome, why) in lost.items():
-        print(f"LOST {name}: {outcome} {why}")
+        print(f"expected {name}: {expected[name]}" if name in expected else f"LOST {name}: {outcome} {why}")
     for name in gained:
         print(f"gained {name}")
-    return bool(lost)
+    return len(lost) > len(expected)
 
 
 def main():
