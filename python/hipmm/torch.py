@@ -167,8 +167,7 @@ def use(graph: Any = None, *, bridge: bool | None = None, pluggable: bool = Fals
         warnings.warn(f"PyTorch keeps its own allocator over hipmm's memory: {reason}", RuntimeWarning, stacklevel=2)
     elif reason:
         warnings.warn(
-            f"PyTorch keeps its own allocator, and hipmm serves none of its memory: {reason}. Under `hipmm run` it would; "
-            "hipmm.torch.use(pluggable=True) needs nothing but PyTorch",
+            f"PyTorch keeps its own allocator, and hipmm serves none of its memory (under `hipmm run` it would): {reason}",
             RuntimeWarning,
             stacklevel=2,
         )
