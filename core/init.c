@@ -109,7 +109,7 @@ static enum hipmm_status init_search(bool is_any)
   char buffer[PATH_MAX];
   const char *file = trust_find_config(buffer, sizeof buffer);
   const char *variable = environment_get("HIPMM_CONFIG");
-  log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
+  log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: the built-in graph");
   enum hipmm_status status = init_change(file, NULL, is_any);
   return status == HIPMM_E_IO && variable && *variable ? error_blame_variable("HIPMM_CONFIG", status) : status;
 }

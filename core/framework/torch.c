@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../base/lock_order.h"
 #include "../base/log.h"
+#include "../graph/graph.h"
 #include "../runtime/hip.h"
 #include "framework_device.h"
 #include "torch_pools.h"
@@ -146,9 +147,15 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipmm_stream_t strea
 /* ---- The further hooks ---- */
 
 /* PyTorch calls it with 0 devices before it has counted them, and only for the allocator that is in force. */
+/* The pool of segments divides allocations of the runtime, which the program can hand to other processes. */
+static const char torch_pool[] = "{\"stack\": [\"pool\", \"device\"]}",
+                  torch_segments[] = "{\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]}";
+
 void hipmm_torch_init(int device_count)
 {
   int ours;
+  if (device_count < 0 && atomic_load(&lifecycle_now) == LIFECYCLE_BEFORE)
+    graph_set_without_file(device_count == HIPMM_TORCH_POOL ? torch_pool : torch_segments);
   if (device_count > 0) framework_begin_torch();
   if (device_count <= 0 || framework_initialise() || hipmm_device_count(&ours)) return;
   if (ours != device_count)

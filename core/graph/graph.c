@@ -4,6 +4,7 @@
 #include "graph.h"
 #include "graph_build.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,14 @@ enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph *
   return graph_from_string("{}", "<built in>", diagnostics, graph_out);
 }
 
+/* What graph_load() takes where there is no file. */
+static const char *_Atomic graph_without_file = "{}";
+
+void graph_set_without_file(const char *json)
+{
+  atomic_store(&graph_without_file, json);
+}
+
 enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out)
 {
   struct diagnostics diagnostics = {.source = file   ? file
@@ -160,7 +169,7 @@ enum hipmm_status graph_load(const char *file, const char *json, struct graph **
   if (file)
     graph_from_file(file, &diagnostics, &graph);
   else
-    graph_from_string(json ? json : "{}", diagnostics.source, &diagnostics, &graph);
+    graph_from_string(json ? json : atomic_load(&graph_without_file), diagnostics.source, &diagnostics, &graph);
   enum hipmm_status status = diagnostics_raise(&diagnostics); /* and logs the warnings */
   diagnostics_clear(&diagnostics);
   if (!status) *graph_out = graph;

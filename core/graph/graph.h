@@ -69,6 +69,9 @@ enum hipmm_status graph_check(const char *file, const char *json, struct diagnos
  * errors, and the log the warnings. The caller owns a reference. */
 enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out);
 
+/* Sets the graph that graph_load() takes as the built-in one from now on. `json` is kept. */
+void graph_set_without_file(const char *json);
+
 /* Whether two graphs say the same: the same JSON, read from places where its relative paths mean the same. */
 bool graph_is_same(const struct graph *graph, const struct graph *other);
 

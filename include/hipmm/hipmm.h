@@ -176,7 +176,7 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
  *
  * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
  * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`
- * resource. It ignores either of the latter two, with a warning, if a user other than root owns or can write the file
+ * resource, or what hipmm_torch_init() has chosen. It ignores either of the latter two, with a warning, if a user other than root owns or can write the file
  * or its folder. A set-user-id program ignores the environment and the working directory. HIPMM_RUNTIME overrides the
  * runtime of every graph.
  *

@@ -59,7 +59,12 @@ void hipmm_torch_on_failure(void (*function)(const char *message));
  * Python's hipmm.torch). Then it allocates on a device before it works there, and a stack that is built from now on
  * opens mapped memory to another device when the first stack of that device is built. A program that calls it promises
  * the same. Without it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache):
- * returns free memory of all devices to the runtime. */
+ * returns free memory of all devices to the runtime.
+ *
+ * In place of a number of devices, before hipmm is initialised: HIPMM_TORCH_POOL makes the graph that hipmm takes where no
+ * file is found a pool over `device`; HIPMM_TORCH_POOL_OF_SEGMENTS a pool that maps no memory, of which a program can
+ * hand parts to other processes. */
+enum { HIPMM_TORCH_POOL = -1, HIPMM_TORCH_POOL_OF_SEGMENTS = -2 };
 void hipmm_torch_init(int device_count);
 void hipmm_torch_reset(void);
 

@@ -10,13 +10,17 @@ import ctypes
 import fcntl
 import glob
 import hashlib
+import importlib.util
+import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import types
 from typing import Any, Iterator
 
 from . import _hipmm
@@ -29,7 +33,7 @@ _FUNCTIONS = (
     *("resource_reset_peaks", "resource_visit_blocks", "resource_upstream_count", "resource_upstream"),
     "last_error_message",
 )
-_OLDEST = (2, 8)
+_OLDEST, _NEWEST = (2, 8), (2, 15)
 _CXX20_SINCE = (2, 14)
 _SECONDS = 300  # a compilation takes about ten
 _NO_PLACE = ("No space left", "Disk quota", "Read-only file system", "Permission denied", "cannot open output file")
@@ -52,14 +56,21 @@ def _release(version: str) -> tuple[int, ...]:
         raise Unavailable(f"PyTorch's version {version!r} is not understood") from None
 
 
-def _check(torch: Any) -> None:
-    version = str(torch.__version__)
+def _check(torch: Any, may_be_newer: bool = False) -> None:
+    """A newer release may have functions with a default that does nothing, which the bridge would not forward."""
+    version = str(getattr(torch, "__version__", "unknown"))
     if getattr(torch.version, "hip", None):
         raise Unavailable("the bridge is not built for PyTorch on ROCm yet")
     if not torch.version.cuda:
         raise Unavailable(f"PyTorch {version} is built without CUDA")
-    if _release(version) < _OLDEST:
+    release = _release(version)
+    if release < _OLDEST:
         raise Unavailable(f"PyTorch {version} is too old for the bridge, which needs {_OLDEST[0]}.{_OLDEST[1]}")
+    if release > _NEWEST and not may_be_newer:
+        raise Unavailable(
+            f"PyTorch {version} is newer than {_NEWEST[0]}.{_NEWEST[1]}, the last that this hipmm's bridge was built for; "
+            "HIPMM_TORCH=bridge tries it"
+        )
 
 
 def compiler() -> str:
@@ -160,13 +171,17 @@ def _alone(file: pathlib.Path) -> Iterator[None]:
         yield
 
 
+def _object(name: str, versions: tuple[str, ...], command: list[str]) -> pathlib.Path:
+    return _cache() / f"{name}-{_key(versions, command)}.so"
+
+
 def _cached(name: str, versions: tuple[str, ...], command: list[str]) -> ctypes.CDLL:
     """The object of the cache, compiled where it is not there. OSError: the cache cannot be used."""
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not _is_private(folder):
         raise OSError(f"{folder} can be written by others")
-    file = folder / f"{name}-{_key(versions, command)}.so"
+    file = _object(name, versions, command)
     if not file.exists():
         with _alone(file.with_suffix(".lock")):
             if not file.exists():
@@ -198,37 +213,50 @@ def load(name: str, versions: tuple[str, ...], command: list[str]) -> ctypes.CDL
         raise Unavailable(f"the bridge cannot be loaded: {reason}; {error}") from None
 
 
-def functions(names: tuple[str, ...]) -> Any:
+def functions(names: tuple[str, ...], *more: int | None) -> Any:
     """hipmm's functions as a table for such an object: under `hipmm run` those of the object that serves the process."""
-    addresses = [_hipmm.function("hipmm_" + name) for name in names]
+    addresses = [*(_hipmm.function("hipmm_" + name) for name in names), *more]
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
 # ---- In PyTorch's place
 
+_library: ctypes.CDLL | None = None  # that is in force
 
 def _versions(torch: Any) -> tuple[str, ...]:
     return str(torch.__version__), str(getattr(torch.version, "git_version", ""))
 
 
+def _name(torch: Any) -> str:
+    return "torch-" + ".".join(map(str, _release(str(torch.__version__))))
+
+
 def _load(torch: Any) -> ctypes.CDLL:
-    name = "torch-" + ".".join(map(str, _release(str(torch.__version__))))
-    return load(name, _versions(torch), _command(torch))
+    return load(_name(torch), _versions(torch), _command(torch))
 
 
-def install(torch: Any) -> None:
+def has(ptr: int) -> bool:
+    """Whether a block of the bridge's begins at the address, which can be moved before it is shared."""
+    return _library is not None and bool(_library.hipmm_bridge_has(ctypes.c_void_p(ptr)))
+
+
+def install(torch: Any, may_be_newer: bool = False) -> None:
     """Puts the bridge into the place of PyTorch's allocator, until the process ends. Raises Unavailable, with nothing changed."""
-    _check(torch)
-    table = functions(_FUNCTIONS)
+    global _library
+    _check(torch, may_be_newer)
+    is_under_run = _hipmm.is_under_run()
+    table = functions(_FUNCTIONS, _hipmm.function("hipmm_run_pass") if is_under_run else None)
     library = _load(torch)
     try:
         library.hipmm_bridge_install.restype = ctypes.c_char_p
-        refusal = library.hipmm_bridge_install(table, int(_hipmm.is_under_run()))
+        refusal = library.hipmm_bridge_install(table, int(is_under_run))
     except AttributeError as error:
         raise Unavailable(f"the bridge is not whole: {error}") from None
     if refusal is not None:
         raise Unavailable(refusal.decode(errors="replace"))
+    _library = library
     _watch_changes(torch, library)
+    _watch_settings(torch)
     _share_by_pytorch(torch, library)
 
 
@@ -243,35 +271,54 @@ def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
     share = getattr(storages, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm_bridge"):
         return
-    pass_on = ctypes.CFUNCTYPE(None, ctypes.c_int)(_hipmm.function("hipmm_run_pass_on") if _hipmm.is_under_run() else 0)
-    library.hipmm_bridge_has.argtypes = [ctypes.c_void_p]
     move = ctypes.PyDLL(library._name).hipmm_bridge_move  # keeps the global lock
     move.argtypes, move.restype = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)], ctypes.c_char_p
 
-    def make_shareable(storage: Any) -> None:
-        is_out_of_memory = ctypes.c_int()
-        for is_last in (False, True):
-            torch.cuda.synchronize(storage.device)  # other threads go on meanwhile, so that move() has little to wait for
-            if pass_on:
-                pass_on(1)
-            try:
-                refusal = move(storage._cdata, ctypes.byref(is_out_of_memory))
-            finally:
-                if pass_on:
-                    pass_on(0)
-            if refusal is None:
-                return
-            if is_last or not is_out_of_memory.value:
-                raise (torch.OutOfMemoryError if is_out_of_memory.value else RuntimeError)(refusal.decode(errors="replace"))
-            torch.cuda.empty_cache()  # hipmm's idle memory too
-
     def shared(storage: Any, *arguments: Any, **options: Any) -> Any:
-        if storage.device.type == "cuda" and library.hipmm_bridge_has(storage.data_ptr()):
-            make_shareable(storage)
+        if storage.device.type == "cuda" and has(storage.data_ptr()):
+            is_out_of_memory = ctypes.c_int()
+            torch.cuda.synchronize(storage.device)  # other threads go on meanwhile, so that move() has little to wait for
+            refusal = move(storage._cdata, ctypes.byref(is_out_of_memory))
+            if refusal is not None:
+                raise (torch.OutOfMemoryError if is_out_of_memory.value else RuntimeError)(refusal.decode(errors="replace"))
         return share(storage, *arguments, **options)
 
     shared.hipmm_bridge = True  # type: ignore[attr-defined]
     storages._share_cuda_ = shared
+
+
+# Of PYTORCH_ALLOC_CONF: how PyTorch's own allocator divides segments, and when it frees them.
+_WITHOUT_COUNTERPART = (
+    *("max_split_size_mb", "garbage_collection_threshold", "max_non_split_rounding_mb", "large_segment_size_mb"),
+    *("release_lock_on_cudamalloc", "throw_on_cudamalloc_oom"),
+)
+_named: set[str] = set()
+
+
+def _name_settings(text: str) -> None:
+    """A line of the settings that hipmm does not heed, each once."""
+    wanted = {part.partition(":")[0].strip() for part in re.split(r"[,\]]", text)}
+    found = [name for name in _WITHOUT_COUNTERPART if name in wanted and name not in _named]
+    _named.update(found)
+    if found:
+        sys.stderr.write(f"hipmm: settings of PyTorch's that only private pools heed: {', '.join(found)}\n")
+
+
+def _watch_settings(torch: Any) -> None:
+    """Those of the environment, and those that the program gives at run time."""
+    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        _name_settings(os.environ.get(variable, ""))
+    for name in ("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings"):
+        function = getattr(torch._C, name, None)
+        if function is None:
+            continue
+
+        def watched(text: str, function: Any = function) -> Any:
+            result = function(text)
+            _name_settings(text)
+            return result
+
+        setattr(torch._C, name, watched)
 
 
 def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:
@@ -286,3 +333,35 @@ def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:
             sys.stderr.write("hipmm: PyTorch has an allocator of the program's own from here on\n")
 
     torch._C._cuda_changeCurrentAllocator = watched
+
+
+# ---- For `hipmm info`
+
+
+def describe() -> dict[str, str]:
+    """Which allocator hipmm gives the PyTorch of this Python, and why, without importing it; empty where there is none."""
+    found = importlib.util.find_spec("torch")
+    if found is None or not found.origin:
+        return {}
+    version = types.SimpleNamespace(cuda=None, hip=None)
+    exec((pathlib.Path(found.origin).parent / "version.py").read_text(), version.__dict__)
+    torch = types.SimpleNamespace(
+        __file__=found.origin, __version__=version.__version__, version=version, _C=types.SimpleNamespace()
+    )
+    wanted = os.environ.get("HIPMM_TORCH", "")
+    told = {"version": str(version.__version__), "allocator": "has its own allocator:"}
+    if wanted in ("native", "pluggable"):
+        names = {"native": told["allocator"], "pluggable": "gets hipmm as a pluggable allocator:"}
+        return {**told, "allocator": names[wanted], "detail": f"HIPMM_TORCH={wanted}"}
+    try:
+        _check(torch, wanted == "bridge")
+        command = _command(torch)
+    except Unavailable as error:
+        return {**told, "detail": str(error)}
+    file = _object(_name(torch), _versions(torch), command)
+    state = f"compiled, {file}" if file.exists() else f"which {command[0]} compiles at its first use"
+    return {**told, "allocator": "gets the bridge:", "detail": state}
+
+
+if __name__ == "__main__":
+    print(json.dumps(describe()))

@@ -51,7 +51,10 @@ def serve(framework: str) -> str | None:
             "version, or LD_PRELOAD was changed"
         )
     try:
-        importlib.import_module(module).use()
+        imported = importlib.import_module(module)
+        if framework == "torch":
+            return imported._take_under_run()  # type: ignore[no-any-return]
+        imported.use()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None

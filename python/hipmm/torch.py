@@ -14,9 +14,9 @@ Each allocation uses the resource that is current on its device at that moment. 
     with hipmm.torch.region("weights"):
         model = Model().cuda()
 
-torch.multiprocessing cannot send tensors on a device after use() without the bridge: PyTorch's pluggable allocators have
-no IPC handles ("CUDAPluggableAllocator does not yet support shareIPcHandle"). With the bridge it can, except
-for tensors of private pools whose memory is a part of an allocation. Tensors of pool() can be sent if the graph has no
+torch.multiprocessing can send tensors on a device after use(), except for tensors of private pools whose memory is a part of
+an allocation. After use(pluggable=True) it cannot: PyTorch's pluggable allocators have no IPC handles
+("CUDAPluggableAllocator does not yet support shareIPcHandle"). Tensors of pool() can be sent if the graph has no
 sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch treats each block of hipmm as an allocation of the
 driver, and only such allocations can be shared. For a part of an allocation, such as a block of `pool` with "growth":
 "segments", another process would read the data at the start of the allocation. Such a block, and mapped memory, raise an
@@ -77,14 +77,29 @@ def allocator() -> Any:
     return pluggable
 
 
+_KINDS = ("bridge", "pluggable", "native")
+_POOL, _POOL_OF_SEGMENTS = -1, -2  # of hipmm_torch_init()
+
 _current: Any = None  # what use() returned
+_reason: str | None = None  # why PyTorch keeps its own allocator, once that was found; "": it is wanted
 
 
-def _use_bridge() -> Any:
-    try:
-        _bridge.install(torch)
-    except _bridge.Unavailable as error:
-        raise RuntimeError(f"PyTorch keeps its own allocator: {error}") from None
+def _kind(bridge: bool | None, pluggable: bool) -> str:
+    """One of _KINDS that the program or the environment wants; "": the best."""
+    if bridge and pluggable:
+        raise ValueError("hipmm.torch.use() takes one of bridge=True and pluggable=True")
+    if pluggable or bridge is not None:
+        return "pluggable" if pluggable else "bridge" if bridge else "native"
+    wanted = os.environ.get("HIPMM_TORCH", "")
+    if wanted and wanted not in _KINDS:
+        raise ValueError(f"HIPMM_TORCH={wanted} is none of {', '.join(_KINDS)}")
+    return wanted
+
+
+def _use_bridge(is_wanted: bool) -> Any:
+    _bridge.install(torch, is_wanted)
+    start = ctypes.CFUNCTYPE(None, ctypes.c_int)(_hipmm.function("hipmm_torch_init"))
+    start(_POOL_OF_SEGMENTS if _hipmm.is_under_run() else _POOL)
     return _bridge
 
 
@@ -100,30 +115,62 @@ def _use_pluggable() -> Any:
     return pluggable
 
 
-def use(graph: Any = None, *, bridge: bool | None = None) -> Any:
+def _take(kind: str) -> str:
+    """Puts an allocator into PyTorch, once. Returns why PyTorch keeps its own, although nobody has asked for that; else ""."""
+    global _current, _reason
+    if _current is not None or (_reason is not None and kind in ("", "native")):
+        return _reason or ""
+    try:
+        if kind == "native":
+            _reason = ""
+        else:
+            _current = _use_pluggable() if kind == "pluggable" else _use_bridge(kind == "bridge")
+            _reason = ""
+    except (_bridge.Unavailable, OSError, AttributeError) as error:
+        if kind:
+            raise RuntimeError(f"PyTorch keeps its own allocator: {error}") from None
+        _reason = str(error)
+    return _reason or ""
+
+
+def _take_under_run() -> str | None:
+    """For the hook of `hipmm run`: why there is no bridge, if nobody has asked for that."""
+    reason = _take(_kind(None, False))
+    return f"{reason}. Its memory is still hipmm's, as the runtime's calls are served" if reason else None
+
+
+def use(graph: Any = None, *, bridge: bool | None = None, pluggable: bool = False) -> Any:
     """Makes hipmm the allocator of this process, which must not have used CUDA before; again: no effect. `graph`: for
-    hipmm.init(), unless hipmm is initialised already.
+    hipmm.init(), unless hipmm is initialised already. Without a graph and a file of one: a pool over `device`.
 
-    bridge=True, or HIPMM_TORCH=bridge in the environment: by a full allocator of PyTorch's, compiled at its first use, with
-    which private pools, memory histories and PyTorch's own figures work as without hipmm. RuntimeError says why there is
-    none for this PyTorch, which then keeps its own allocator. A graph with functions in Python (failure_callback,
-    callback) does not go with private pools then: PyTorch asks for their memory under its allocator's lock. A thread that has
-    Python's global lock and waits for that one, as in torch.cuda.memory_stats(), keeps the function from running: both hang.
+    It does so by the bridge: a full allocator of PyTorch's, compiled at its first use, with which private pools, memory
+    histories and PyTorch's own figures work as without hipmm. Where there is none for this PyTorch, PyTorch keeps its own
+    allocator and a RuntimeWarning says why; under `hipmm run` that allocator's memory comes from hipmm too. With
+    bridge=True, or HIPMM_TORCH=bridge in the environment, that is a RuntimeError. bridge=False, or HIPMM_TORCH=native,
+    leaves PyTorch's own allocator. Returns None where PyTorch keeps it.
 
-    What follows is about the pluggable allocator.
+    A graph with functions in Python (failure_callback, callback) does not go with private pools: PyTorch asks for their
+    memory under its allocator's lock. A thread that has Python's global lock and waits for that one, as in
+    torch.cuda.memory_stats(), keeps the function from running: both hang.
 
-    An allocation that fails raises torch.OutOfMemoryError, "CUDA out of memory. hipmm: ...", with the reason; before
-    PyTorch 2.6 it raises RuntimeError with the same text. PyTorch's own figures, such as torch.cuda.memory_allocated(),
-    memory_stats(), memory_summary() and memory._snapshot(), are those of the functions below from now on.
+    pluggable=True, or HIPMM_TORCH=pluggable: by PyTorch's interface for other allocators, which all releases have, and
+    which has no private pools, histories and shared tensors. An allocation that fails raises torch.OutOfMemoryError,
+    "CUDA out of memory. hipmm: ...", with the reason; before PyTorch 2.6 it raises RuntimeError with the same text.
+    PyTorch's own figures, such as torch.cuda.memory_allocated(), memory_stats(), memory_summary() and memory._snapshot(),
+    are those of the functions below from then on.
     """
-    global _current
     if graph is not None:
         hipmm.init(graph)
-    if _current is not None:
-        return _current
-    if bridge is None:
-        bridge = os.environ.get("HIPMM_TORCH") == "bridge"
-    _current = _use_bridge() if bridge else _use_pluggable()
+    kind = _kind(bridge, pluggable)
+    reason = _take(kind)
+    if reason and _hipmm.is_under_run():
+        warnings.warn(f"PyTorch keeps its own allocator over hipmm's memory: {reason}", RuntimeWarning, stacklevel=2)
+    elif reason:
+        warnings.warn(
+            f"PyTorch keeps its own allocator, and hipmm serves none of its memory (under `hipmm run` it would): {reason}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return _current
 
 
@@ -311,7 +358,7 @@ def _guard_sharing() -> None:
     )
 
     def guarded(storage: Any, *arguments: Any, **named: Any) -> Any:
-        start = _segment(storage.data_ptr())
+        start = None if _bridge.has(storage.data_ptr()) else _segment(storage.data_ptr())
         if start and base_alloc(start, None) and not is_allocation(start):
             raise RuntimeError(_PART)
         return share(storage, *arguments, **named)

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler
 SOURCE = """
 #include <cstdlib>
 #pragma GCC visibility push(default)
-extern "C" const char *hipmm_bridge_install(void *const *functions, int) {
+extern "C" const char *hipmm_bridge_install(void *const *functions, int is_under_run) {
+  if (is_under_run != !!functions[17]) return "the function of the run is missing";
   for (int i = 0; i < 17; i++) if (!functions[i]) return "a function is missing";
   return std::getenv("REFUSAL");
 }
@@ -252,6 +253,8 @@ def test_an_object_without_our_functions(torch, tmp_path):
     "version, cuda, hip, why",
     [
         ("2.7.1+cu126", "12.6", None, "too old for the bridge, which needs 2.8"),
+        ("2.16.0+cu130", "13.0", None, "is newer than 2.15, the last that this hipmm's bridge was built for"),
+        ("3.0.0", "13.0", None, "is newer than 2.15"),
         ("2.11.0+cpu", None, None, "is built without CUDA"),
         ("2.11.0+rocm7.0", None, "7.0", "ROCm"),
         ("mine", "13.0", None, "'mine' is not understood"),
@@ -261,6 +264,12 @@ def test_a_pytorch_that_is_not_for_it(torch, tmp_path, version, cuda, hip, why):
     torch.__version__, torch.version.cuda, torch.version.hip = version, cuda, hip
     assert why in refused(torch)
     assert compilations(tmp_path) == 0
+
+
+def test_a_newer_pytorch_is_tried_where_that_is_wanted(torch, tmp_path):
+    torch.__version__ = "2.16.0.dev20261101+cu130"
+    _bridge.install(torch, True)
+    assert compilations(tmp_path) == 1
 
 
 def test_a_pytorch_without_headers(torch, tmp_path):
@@ -300,6 +309,32 @@ def test_an_allocator_of_the_programs_wins(torch, capfd):
     assert capfd.readouterr().err == "hipmm: PyTorch has an allocator of the program's own from here on\n"
 
 
+def test_settings_without_a_counterpart_are_named_once(torch, monkeypatch, capfd):
+    given = []
+    torch._C._accelerator_setAllocatorSettings = given.append
+    monkeypatch.setattr(_bridge, "_named", set())
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True, max_split_size_mb:64,roundup_power2_divisions:[256:1,>:2]")
+    _bridge.install(torch)
+    assert capfd.readouterr().err == "hipmm: settings of PyTorch's that only private pools heed: max_split_size_mb\n"
+    change = torch._C._accelerator_setAllocatorSettings
+    for text in ("max_split_size_mb:32", "roundup_power2_divisions:4", "pinned_use_background_threads:True"):
+        change(text)
+    assert capfd.readouterr().err == ""
+    change("roundup_power2_divisions:[256:1,>:2],garbage_collection_threshold:0.5,max_split_size_mb:32")
+    change("garbage_collection_threshold:0.5")
+    assert capfd.readouterr().err == "hipmm: settings of PyTorch's that only private pools heed: garbage_collection_threshold\n"
+    assert len(given) == 5
+
+    def refuse(text):
+        raise ValueError(text)
+
+    torch._C._accelerator_setAllocatorSettings = refuse
+    _bridge._watch_settings(torch)
+    with pytest.raises(ValueError):
+        torch._C._accelerator_setAllocatorSettings("large_segment_size_mb:x")
+    assert capfd.readouterr().err == ""
+
+
 class Storage:
     """What a storage of PyTorch's is to the bridge: an address, in memory that `_cdata` is the address of."""
 
@@ -320,8 +355,7 @@ class Storage:
 def storages(torch):
     """Storages that are to be shared; `calls` says what PyTorch was asked for."""
     calls = []
-    torch.cuda = SimpleNamespace(synchronize=lambda device: calls.append("synchronize"),
-                                 empty_cache=lambda: calls.append("empty"))
+    torch.cuda = SimpleNamespace(synchronize=lambda device: calls.append("synchronize"))
     torch.OutOfMemoryError = type("OutOfMemoryError", (RuntimeError,), {})
     torch.UntypedStorage = type("UntypedStorage", (Storage,), {"_share_cuda_": Storage._share_cuda_, "calls": calls})
     _bridge.install(torch)
@@ -336,17 +370,20 @@ def test_a_storage_is_moved_before_it_is_shared(storages):
     assert storage._share_cuda_() == (8192, ()) and storages.calls == ["synchronize"]
 
 
+def test_whose_a_block_is(storages):
+    assert _bridge.has(4096) and not _bridge.has(8192)
+
+
 def test_a_storage_that_is_not_hipmms(storages):
     assert storages(12288)._share_cuda_() == (12288, ()) and not storages.calls
 
 
 def test_a_move_without_memory(torch, storages):
     storage = storages(4096)
-    storages.fail(2, b"CUDA out of memory")
+    storages.fail(1, b"CUDA out of memory")
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
         storage._share_cuda_()
-    assert storage.data_ptr() == 4096 and storages.calls == ["synchronize", "empty", "synchronize"]
-    storages.fail(1, b"CUDA out of memory")
+    assert storage.data_ptr() == 4096 and storages.calls == ["synchronize"]
     assert storage._share_cuda_() == (8192, ())
 
 
@@ -358,16 +395,24 @@ def test_a_move_that_fails(storages):
     assert storage.data_ptr() == 4096 and storages.calls == ["synchronize"]
 
 
-def test_a_move_under_run_passes_the_hooks(torch, monkeypatch):
-    passes, found = [], _hipmm.function
-    pass_on = ctypes.CFUNCTYPE(None, ctypes.c_int)(passes.append)
-    address = ctypes.cast(pass_on, ctypes.c_void_p).value
-    monkeypatch.setattr(_hipmm, "is_under_run", lambda: True)
-    monkeypatch.setattr(_hipmm, "function", lambda name: address if name == "hipmm_run_pass_on" else found(name))
-    torch.cuda = SimpleNamespace(synchronize=lambda device: None)
-    torch.UntypedStorage = type("UntypedStorage", (Storage,), {"_share_cuda_": Storage._share_cuda_})
+def test_the_bridge_is_described_without_an_import_of_pytorch(torch, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    monkeypatch.delenv("HIPMM_TORCH", raising=False)
+    file = tmp_path / "site/torch/version.py"
+    file.write_text("__version__ = '2.11.0+cu130'\ncuda = '13.0'\nhip = None\ngit_version = 'abc'\n")
+    (tmp_path / "site/torch/__init__.py").write_text("1 / 0")
+    assert _bridge.describe()["detail"] == f"which {tmp_path}/compiler compiles at its first use"
     _bridge.install(torch)
-    assert torch.UntypedStorage(4096)._share_cuda_() == (8192, ()) and passes == [1, 0]
+    described = _bridge.describe()
+    assert described["version"] == torch.__version__ and described["allocator"] == "gets the bridge:"
+    assert Path(described["detail"].removeprefix("compiled, ")).exists()
+    monkeypatch.setenv("HIPMM_TORCH", "native")
+    assert _bridge.describe()["detail"] == "HIPMM_TORCH=native"
+    monkeypatch.setenv("HIPMM_TORCH", "")
+    file.write_text("__version__ = '2.11.0+cpu'\ncuda = None\nhip = None\n")
+    assert _bridge.describe()["detail"] == "PyTorch 2.11.0+cpu is built without CUDA"
+    monkeypatch.setattr(sys, "path", [])
+    assert _bridge.describe() == {}
 
 
 ROOTS = [Path(root) for root in os.environ.get("TORCH_ROOTS", "").split(":") if root]
@@ -393,4 +438,4 @@ def test_every_virtual_function_is_forwarded(root, tmp_path):
 def test_the_table_of_functions_is_the_sources():
     text = (Path(_bridge.__file__).parent / "bridge/torch.cpp").read_text()
     table = text[text.index("struct hipmm_functions {") :].split("};")[0]
-    assert tuple(re.findall(r"\(\*(\w+)\)\(", table.replace("(*visitor)", ""))) == _bridge._FUNCTIONS
+    assert tuple(re.findall(r"\(\*(\w+)\)\(", table.replace("(*visitor)", ""))) == (*_bridge._FUNCTIONS, "run_pass")

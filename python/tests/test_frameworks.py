@@ -187,7 +187,7 @@ def test_figures(torch):
 
 def test_pytorchs_own_figures_are_hipmms(torch, fakes):
     """Its pluggable allocators would refuse them: "does not yet support getDeviceStats"."""
-    allocator = torch.use()
+    allocator = torch.use(pluggable=True)
     functions = fakes.torch_functions
     block = allocator.malloc(5 * MIB, 0, None)
     stats = functions._cuda_memoryStats(0)
@@ -296,13 +296,89 @@ def test_use_says_what_to_do_when_it_is_too_late(torch, fakes, monkeypatch):
     with pytest.raises(
         RuntimeError, match=r"^hipmm\.torch\.use\(\) was called after PyTorch's allocator had started"
     ) as caught:
-        torch.use()
+        torch.use(pluggable=True)
     assert "with torch.cuda.use_mem_pool(hipmm.torch.pool()):" in str(caught.value)
     assert "already initialized" in str(caught.value.__cause__)
     assert fakes.torch_current == []
 
 
-def test_a_pool_shares_no_part_of_an_allocation(torch, fakes):
+@pytest.fixture
+def bridge(torch, monkeypatch):
+    """_bridge.install(), which fails with what is in the list."""
+    refusals, installed = [], []
+
+    def install(module, may_be_newer):
+        if refusals:
+            raise torch._bridge.Unavailable(refusals[0])
+        installed.append(module)
+
+    monkeypatch.setattr(torch._bridge, "install", install)
+    monkeypatch.delenv("HIPMM_TORCH", raising=False)
+    return refusals, installed
+
+
+def test_use_takes_the_bridge_once(torch, fakes, bridge):
+    assert torch.use() is torch._bridge and torch.use() is torch._bridge and torch.use(pluggable=True) is torch._bridge
+    assert len(bridge[1]) == 1 and fakes.torch_current == []
+
+
+def test_pytorch_keeps_its_own_allocator_where_there_is_no_bridge(torch, fakes, bridge):
+    bridge[0].append("no C++ compiler is found")
+    figures = fakes.torch_functions._cuda_memoryStats
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="^PyTorch keeps its own allocator, and .*: no C\\+\\+ compiler is found") as said:
+            assert torch.use() is None
+        assert len(said) == 1 and "\n" not in str(said[0].message) and said[0].filename == __file__
+    assert fakes.torch_current == [] and fakes.torch_functions._cuda_memoryStats is figures
+    with pytest.raises(RuntimeError, match="^PyTorch keeps its own allocator: no C"):
+        torch.use(bridge=True)
+    assert torch.use(pluggable=True) is fakes.torch_current[0]
+
+
+@pytest.mark.parametrize("how", [{"bridge": False}, "native"])
+def test_pytorchs_own_allocator_stays_where_it_is_wanted(torch, fakes, bridge, monkeypatch, recwarn, how):
+    if how == "native":
+        monkeypatch.setenv("HIPMM_TORCH", how)
+    assert torch.use(**({} if how == "native" else how)) is None
+    assert fakes.torch_current == bridge[1] == [] and not recwarn.list
+
+
+def test_the_environment_chooses(torch, fakes, bridge, monkeypatch):
+    bridge[0].append("too old")
+    monkeypatch.setenv("HIPMM_TORCH", "bridge")
+    with pytest.raises(RuntimeError, match="^PyTorch keeps its own allocator: too old$"):
+        torch.use()
+    monkeypatch.setenv("HIPMM_TORCH", "plugable")
+    with pytest.raises(ValueError, match="HIPMM_TORCH=plugable is none of bridge, pluggable, native"):
+        torch.use()
+    with pytest.raises(ValueError, match="one of bridge=True and pluggable=True"):
+        torch.use(bridge=True, pluggable=True)
+    assert fakes.torch_current == []
+    monkeypatch.setenv("HIPMM_TORCH", "pluggable")
+    assert torch.use() is fakes.torch_current[0]
+
+
+@pytest.mark.graph(None)
+@pytest.mark.parametrize("has_file", [False, True])
+def test_without_a_graph_the_bridge_has_a_pool(run, tmp_path, has_file):
+    """What hipmm has without hipmm.json is a plain `device`, of which each block costs the runtime's own call."""
+    import os
+
+    if has_file:
+        (tmp_path / "hipmm.json").write_text('{"stack": ["statistics", "device"]}')
+    ended = run(
+        "import os, sys; sys.path.insert(0, sys.argv[1]); import fakes; fakes.install(); os.chdir(sys.argv[2])\n"
+        "from hipmm import _bridge; _bridge.install = lambda *_: None\n"
+        "import hipmm.torch; hipmm.torch.use(); hipmm.init(); print(hipmm.resource().type); hipmm.init(); hipmm.init({})",
+        os.path.dirname(__file__),
+        str(tmp_path),
+        code=1,
+    )
+    assert ended.stdout == ("statistics\n" if has_file else "pool\n")
+    assert "StateError" in ended.stderr  # another graph than the one in use
+
+
+def test_a_pool_shares_no_part_of_an_allocation(torch, fakes, monkeypatch):
     torch.pool()
     assert "set_record_stream_fn" in torch.pool().allocator.given
     allocator = torch.allocator()
@@ -312,6 +388,9 @@ def test_a_pool_shares_no_part_of_an_allocation(torch, fakes):
     for start in first, second:  # the pool is mapped
         with pytest.raises(RuntimeError, match=r"(?s)a part of an allocation.*no sub-allocator"):
             fakes.UntypedStorage(start + 512)._share_cuda_()
+    with monkeypatch.context() as patch:  # of the bridge, which moves it
+        patch.setattr(torch._bridge, "has", lambda ptr: ptr == first + 512)
+        assert fakes.UntypedStorage(first + 512)._share_cuda_() == "shared"
     assert fakes.UntypedStorage(foreign + 512)._share_cuda_() == "shared"
     assert fakes.UntypedStorage(1 << 41)._share_cuda_() == "shared"
     allocator.free(first, 2 * MIB, 0, None)
@@ -364,7 +443,7 @@ def test_use_raises_what_pytorch_knows(run):
 
     ended = run(
         "import sys; sys.path.insert(0, sys.argv[1]); import fakes; fakes.install(); import hipmm.torch\n"
-        "hipmm.torch.use({'runtime': 'software', 'stack': ['pool', 'device']})\n"
+        "hipmm.torch.use({'runtime': 'software', 'stack': ['pool', 'device']}, pluggable=True)\n"
         "[allocator] = fakes.torch_current; print(bool(allocator.malloc(100, 0, None)), flush=True)\n"
         "allocator.malloc(1 << 50, 0, None)",
         os.path.dirname(__file__),

@@ -55,7 +55,7 @@ def serve(folder):
             text=True,
             timeout=60,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": ":".join(map(str, path)), **(env or {})},
+            env={**os.environ, "HIPMM_TORCH": "pluggable", "PYTHONPATH": ":".join(map(str, path)), **(env or {})},
         )
         assert ended.returncode == code, (ended.returncode, ended.stdout, ended.stderr)
         ended.report = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -238,6 +238,23 @@ def test_no_python_leaves_python_alone(serve):
     assert serve(program).stdout.startswith("[<fakes.")
 
 
+def test_a_pytorch_without_a_bridge_keeps_its_own_allocator(serve):
+    """Its calls of the runtime are served."""
+    program = """
+        import torch, fakes, ctypes
+        print(fakes.torch_current)
+        assert ctypes.CDLL(None).hipMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(3 << 20)) == 0
+    """
+    for _ in range(2):
+        ended = serve(program, env={"HIPMM_TORCH": ""})
+        [line] = ended.stderr.splitlines()
+        assert line.startswith("hipmm: torch keeps its own allocator: PyTorch's version 'unknown' is not understood. Its")
+        assert ended.stdout == "[]\n" and ended.report[-1]["functions"]["hipMalloc"]["calls"] == 1
+    assert serve(program, env={"HIPMM_TORCH": "native"}).stderr == ""
+    assert "none of bridge, pluggable, native" in serve(program, env={"HIPMM_TORCH": "x"}).stderr
+    serve(program, "--strict", code=2, env={"HIPMM_TORCH": "bridge"})
+
+
 def test_pytorch_without_a_gpus_support_is_left_alone(serve):
     ended = serve("import torch, fakes; print(fakes.torch_current)", env={"FAKE_TORCH_CPU": "1"})
     assert (ended.stdout, ended.stderr) == ("[]\n", "")
@@ -413,7 +430,7 @@ def test_python_m_hipmm(serve, folder):
             text=True,
             timeout=60,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": f"{folder / 'modules'}:{os.environ['PYTHONPATH']}"},
+            env={**os.environ, "HIPMM_TORCH": "pluggable", "PYTHONPATH": f"{folder / 'modules'}:{os.environ['PYTHONPATH']}"},
         )
         assert ended.stdout == f"{[first, '--steps', '3']} __main__ 1\n", ended.stderr
         assert "torch: malloc                           1            0            0" in ended.stderr

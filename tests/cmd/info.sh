@@ -71,6 +71,25 @@ for number in 0 x 3601; do
   says "^hipmm: info: --timeout \"$number\" is not a whole number from 1 to 3600$"
 done
 
+# What Python says of PyTorch; nothing, if it says nothing or does not answer.
+grep -q '^PyTorch' "$work/out" && fail "there is no PyTorch"
+mkdir bin
+python() {
+  printf '#!/bin/sh\n%s\n' "$1" >bin/python3
+  chmod +x bin/python3
+}
+python 'echo "$PWD $*" >&2; echo "{\"version\": \"2.11.0\", \"allocator\": \"gets the bridge:\", \"detail\": \"compiled, /x.so\"}"'
+PATH=$PWD/bin:$PATH run 0 info
+prints '^PyTorch   2.11.0 gets the bridge: compiled, /x.so$'
+PATH=$PWD/bin:$PATH run 0 info --json
+is allocator '"gets the bridge:"'
+for program in 'echo {}' 'exit 1' 'echo no' 'exec sleep 9'; do
+  python "$program"
+  PATH=$PWD/bin:$PATH run 0 info --timeout 1
+  grep -q '^PyTorch' "$work/out" && fail "$program: there is no PyTorch"
+done
+rm -r bin
+
 # On a narrow terminal, the line that says so is overwritten, and not repeated.
 if command -v script >/dev/null; then
   TERM=xterm script -qec "stty cols 40; HIPMM_RUNTIME=$hanging $hipmm info --timeout 1 >text" /dev/null >"$work/out" </dev/null

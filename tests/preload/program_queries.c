@@ -375,7 +375,7 @@ void scenario_package(void)
   CHECK(attach && find && attach(HIPMM_VERSION));
   *(void **)&allocate = find("hipmm_torch_malloc");
   *(void **)&release = find("hipmm_torch_free");
-  *(void **)&pass_on = find("hipmm_run_pass_on");
+  *(void **)&pass_on = find("hipmm_run_pass");
   CHECK(allocate && release && pass_on && !find("hipmm_run_nothing"));
   char *block = allocate(5000, 0, NULL);
   CHECK(block);

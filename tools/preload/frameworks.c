@@ -123,6 +123,15 @@ static enum hipmm_status frameworks_torch_try_malloc(size_t bytes, int device, h
   return status;
 }
 
+/* While `passes`, what the thread asks of the runtime is the runtime's: memory that other processes can open. */
+static void frameworks_pass(int passes)
+{
+  if (passes)
+    reentry_enter();
+  else
+    reentry_leave();
+}
+
 static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
 {
   FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
@@ -138,16 +147,6 @@ static void frameworks_cupy_free(void *stream, void *ptr, int device)
   hipmm_torch_base_alloc(ptr, &bytes);
   FRAMEWORK_CALL(FRAMEWORK_CUPY_FREE, device, -(int64_t)bytes);
   hipmm_cupy_free(stream, ptr, device);
-}
-
-/* Whether the calling thread's hooked calls are passed on from now on, as without hipmm: memory that the driver itself is to
- * share with other processes. Calls nest. */
-static void frameworks_pass_on(int is_passed)
-{
-  if (is_passed)
-    reentry_enter();
-  else
-    reentry_leave();
 }
 
 /* The package's bridge for RMM calls these in place of hipmm_allocate() and hipmm_deallocate(). */
@@ -188,7 +187,7 @@ static const struct frameworks_function functions[] = {
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
     /* In addition to them. */
-    {"hipmm_run_pass_on", (void (*)(void))frameworks_pass_on},
+    {"hipmm_run_pass", (void (*)(void))frameworks_pass},
     {"hipmm_run_rmm_allocate", (void (*)(void))frameworks_rmm_allocate},
     {"hipmm_run_rmm_deallocate", (void (*)(void))frameworks_rmm_deallocate},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},

@@ -82,6 +82,7 @@ struct hipmm_functions {
   int (*resource_upstream_count)(hipmm_resource *resource, size_t *count_out);
   int (*resource_upstream)(hipmm_resource *resource, size_t index, hipmm_resource **upstream_out);
   const char *(*last_error_message)(void);
+  void (*run_pass)(int passes); /* NULL: not under `hipmm run` */
 };
 }
 
@@ -963,6 +964,11 @@ public:
   {
     native->init(device_count);
     hipmm.torch_init(device_count);
+    for (int device = 0; is_native && device < std::min(device_count, MOST_DEVICES); device++) {
+      auto number = static_cast<DeviceIndex>(device);
+      double fraction = native->getMemoryFraction(number); /* of per_process_memory_fraction in PYTORCH_ALLOC_CONF */
+      if (fraction < 1) setMemoryFraction(fraction, number);
+    }
   }
 
   /* PyTorch's own allocator knows its blocks by the deleter too. */
@@ -1026,7 +1032,7 @@ public:
       }
     } guard{current};
     C10_CUDA_CHECK(c10::cuda::SetDevice(block.device));
-    DataPtr moved = adopt(native->allocate(storage.nbytes()));
+    DataPtr moved = allocate_for_others(storage.nbytes());
     C10_CUDA_CHECK(cudaDeviceSynchronize());
     C10_CUDA_CHECK(cudaMemcpy(moved.get(), before, storage.nbytes(), cudaMemcpyDeviceToDevice));
     C10_CUDA_CHECK(cudaDeviceSynchronize()); /* the copy returns before it is done */
@@ -1136,12 +1142,13 @@ public:
     merge(stats.active_bytes, of, ALLOCATED_BYTES);
     merge(stats.requested_bytes, of, REQUESTED_BYTES);
     observe(of.reserved, static_cast<int64_t>(held) + others, static_cast<int64_t>(held_peak) + others);
-    /* Of what hipmm holds, the blocks that are small count as small, and all else as large, as in snapshot(). */
-    int64_t small = stats.reserved_bytes[SMALL].current + of.own[ALLOCATED_BYTES][SMALL].current;
-    small = std::min(small, of.reserved.current); /* what sleeps is live, and not held */
+    /* Of what hipmm holds, the blocks that are large count as large, and all else as small, as in snapshot(). So a capture
+     * changes the large pool's figures only by what PyTorch has for it: its small tensors of the generator's are in idle
+     * memory. */
+    int64_t large = stats.reserved_bytes[LARGE].current + of.own[ALLOCATED_BYTES][LARGE].current;
     stats.reserved_bytes[ALL] = of.reserved;
-    observe(stats.reserved_bytes[SMALL], small, small);
-    observe(stats.reserved_bytes[LARGE], of.reserved.current - small, of.reserved.peak - small);
+    observe(stats.reserved_bytes[LARGE], large, large);
+    observe(stats.reserved_bytes[SMALL], of.reserved.current - large, of.reserved.peak - large);
     stats.num_alloc_retries += of.retries;
     stats.num_ooms += of.failures;
     return stats;
@@ -1297,6 +1304,27 @@ private:
     if (!is_uncached) (void)ptr.compare_exchange_deleter(native_deleter, &bridge_delete);
     native_changes++;
     return ptr;
+  }
+
+  /* The runtime's own memory, also under `hipmm run`, whose pool may map its memory. */
+  DataPtr allocate_for_others(size_t bytes)
+  {
+    struct Passing {
+      Passing()
+      {
+        if (hipmm.run_pass) hipmm.run_pass(1);
+      }
+      ~Passing()
+      {
+        if (hipmm.run_pass) hipmm.run_pass(0);
+      }
+    } passing;
+    try {
+      return adopt(native->allocate(bytes));
+    } catch (const c10::OutOfMemoryError &) {
+      hipmm.torch_reset(); /* what hipmm holds and does not use is in the way */
+    }
+    return adopt(native->allocate(bytes));
   }
 
   bool is_for_pool(DeviceIndex device, cudaStream_t stream)
@@ -1583,23 +1611,25 @@ private:
       if (segment.total_size) info.segments.push_back(std::move(segment));
       segment = allocators::SegmentInfo();
     };
+    auto place = [&](size_t address, size_t bytes, const Block *block) {
+      bool is_large = block && bytes > MOST_SMALL;
+      if (segment.address + segment.total_size != address || segment.is_large != is_large) end();
+      begin_segment(segment, device, address, is_large);
+      add_block(segment, bytes, block);
+    };
     for (const Extent &extent : extents_held(device)) {
       auto found = live.find(extent.address);
-      bool is_ours = found != live.end(), is_large = !is_ours || found->second.bytes > MOST_SMALL;
-      if (extent.begins || segment.address + segment.total_size != extent.address || segment.is_large != is_large)
-        end();
-      if (extent.is_live && !is_ours) {
-        end();
-        continue;
+      if (extent.begins) end();
+      if (found != live.end()) {
+        place(extent.address, found->second.bytes, &found->second);
+        live.erase(found);
+      } else if (!extent.is_live) {
+        place(extent.address, extent.bytes, nullptr);
       }
-      begin_segment(segment, device, extent.address, is_large);
-      add_block(segment, is_ours ? found->second.bytes : extent.bytes, is_ours ? &found->second : nullptr);
-      if (is_ours) live.erase(found);
     }
     end();
     for (const auto &entry : live) {
-      begin_segment(segment, device, entry.first, entry.second.bytes > MOST_SMALL);
-      add_block(segment, entry.second.bytes, &entry.second);
+      place(entry.first, entry.second.bytes, &entry.second);
       end();
     }
   }
@@ -1667,7 +1697,9 @@ extern "C" __attribute__((visibility("default"))) const char *hipmm_bridge_insta
     CUDAAllocator *before = allocators::get();
     if (bridge) return nullptr;
     if (before->name() == "pluggable") return "the program has put an allocator of its own into PyTorch";
-    if (before->initialized()) return "PyTorch's allocator has started";
+    if (before->initialized())
+      return "PyTorch's allocator has started: hipmm.torch.use() comes before torch.cuda.set_device() and the first "
+             "tensor";
     hipmm = *functions;
     bridge = new Bridge(before, is_under_run != 0);
     if (!allocators::allocator.compare_exchange_strong(before, bridge)) {

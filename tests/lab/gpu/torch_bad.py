@@ -12,7 +12,7 @@ import torch
 
 def main():
     try:
-        hipmm.torch.use()
+        hipmm.torch.use(pluggable=True)
         torch.ones(10, device="cuda")
     except Exception as error:
         print(json.dumps({"raised": type(error).__name__, "said": str(error).splitlines()[0] if str(error) else ""}))

@@ -9,6 +9,7 @@ FILE is what a run without hipmm printed: a case that failed there is skipped. K
 import gc
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 import time
@@ -282,6 +283,22 @@ def shared():
 
 
 @case
+def shared_beside_a_pool():
+    """hipmm.torch.pool() refuses to share parts of its memory. Other tensors are shared as without it."""
+    if "hipmm.torch" not in sys.modules:
+        return
+    import hipmm.torch
+
+    pool = hipmm.torch.pool()
+    with torch.cuda.use_mem_pool(pool):
+        inside = torch.empty(11 * MIB, device="cuda")
+    outside = torch.empty(3 * MIB, device="cuda")
+    assert len(outside.untyped_storage()._share_cuda_()) == 8
+    del inside, outside, pool
+    fresh()
+
+
+@case
 def shared_of_a_pool():
     """The other process has the tensor's data, or the tensor is refused and a copy has them."""
     pool = torch.cuda.MemPool()
@@ -298,6 +315,191 @@ def shared_of_a_pool():
     assert float(before.sum()) == 0
     del before, tensor, pool
     fresh()
+
+
+@case
+def lists():
+    """Texts on the memory, and words that events carry."""
+    assert isinstance(torch.cuda.list_gpu_processes(), str)
+    if not hasattr(torch.cuda.memory, "_set_memory_metadata"):
+        return
+    torch.cuda.memory._record_memory_history(max_entries=1000)
+    try:
+        torch.cuda.memory._set_memory_metadata("step 7")
+        assert torch.cuda.memory._get_memory_metadata() == "step 7"
+        a = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda")
+        torch.cuda.memory._set_memory_metadata("")
+        b = torch.empty(6 * MIB, dtype=torch.uint8, device="cuda")
+        events = [event for trace in torch.cuda.memory._snapshot()["device_traces"] for event in trace]
+    finally:
+        torch.cuda.memory._set_memory_metadata("")
+        torch.cuda.memory._record_memory_history(enabled=None)
+    of = {event["addr"]: event.get("user_metadata", "") for event in events if event["action"] == "alloc"}
+    assert of[a.data_ptr()] == "step 7" and of[b.data_ptr()] == "", of
+
+
+@case
+def summary():
+    """Figures, their peaks and resets, and snapshots agree, with tensors in and outside a private pool."""
+    fresh()
+    pool = torch.cuda.MemPool()
+    before = torch.cuda.memory_stats()
+    torch.cuda.memory._record_memory_history(max_entries=1000)
+    try:
+        with torch.cuda.use_mem_pool(pool):
+            inside = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (3 * MIB, 100)]
+        outside = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (5 * MIB, 1000)]
+        snapshot = torch.cuda.memory._snapshot()
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    stats = torch.cuda.memory_stats()
+    live = {block["address"]: block for segment in snapshot["segments"] for block in segment["blocks"]
+            if block["state"] == "active_allocated"}
+    for tensor in inside + outside:
+        assert live[tensor.data_ptr()]["requested_size"] == tensor.nbytes
+        assert any("torch_bridge.py" in frame["filename"] for frame in live[tensor.data_ptr()]["frames"])
+    for figure, unit in (("allocated_bytes", "allocated_size"), ("reserved_bytes", "total_size"),
+                         ("active_bytes", "active_size"), ("requested_bytes", "requested_size")):
+        for kind in ("all", "small_pool", "large_pool"):
+            found = sum(s[unit] for s in snapshot["segments"] if kind == "all" or s["segment_type"] + "_pool" == kind)
+            assert stats[f"{figure}.{kind}.current"] == found, (figure, kind, stats[f"{figure}.{kind}.current"], found)
+    grown = {key: stats[key] - before[key] for key in stats}
+    assert grown["allocation.all.current"] == grown["active.all.current"] == 4
+    assert grown["allocated_bytes.all.current"] == 8 * MIB + 512 + 1024
+    assert grown["requested_bytes.all.current"] == 8 * MIB + 1100
+    assert "from small pool" in torch.cuda.memory_summary() and "Active" in torch.cuda.memory_summary(abbreviated=True)
+    del inside, outside, tensor
+    now = torch.cuda.memory_allocated()
+    assert torch.cuda.max_memory_allocated() >= now + 8 * MIB
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == now == before["allocated_bytes.all.current"]
+    torch.cuda.reset_accumulated_memory_stats()
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == 0
+    del pool
+    fresh()
+
+
+@case
+def raw():
+    """What other libraries allocate through PyTorch counts like tensors."""
+    fresh()
+    before, address = torch.cuda.memory_allocated(), torch.cuda.caching_allocator_alloc(3 * MIB)
+    assert torch.cuda.memory_allocated() == before + 3 * MIB
+    side = torch.cuda.Stream()
+    second = torch.cuda.caching_allocator_alloc(1000, stream=side)
+    assert torch.cuda.memory_allocated() == before + 3 * MIB + 1024
+    for each in (address, second):
+        torch.cuda.caching_allocator_delete(each)
+    assert torch.cuda.memory_allocated() == before
+
+
+@case
+def settings():
+    """Changed at run time: sizes are rounded by what holds now."""
+    fresh()
+    change = torch.cuda.memory._set_allocator_settings
+    before = torch.cuda.memory_allocated()
+
+    def grown(nbytes):
+        tensor = torch.empty(nbytes, dtype=torch.uint8, device="cuda")
+        return torch.cuda.memory_allocated() - before
+
+    assert grown(9 * MIB + 1) == 9 * MIB + 512
+    change("roundup_power2_divisions:4,max_split_size_mb:100")
+    try:
+        assert grown(9 * MIB + 1) == 10 * MIB
+    finally:
+        change("roundup_power2_divisions:1")
+    assert grown(9 * MIB + 1) == 9 * MIB + 512
+    try:
+        change("no_such_setting:1")
+        raise AssertionError("it was taken")
+    except (RuntimeError, ValueError):
+        pass
+
+
+@case
+def kinds_of_pools():
+    """use_on_oom: a pool that is idle serves what the rest of the device cannot; no_split: a block has its segment."""
+    fresh()
+    most = int(torch.cuda.mem_get_info()[0] * 0.6)
+    last = torch.cuda.MemPool(use_on_oom=True)
+    with torch.cuda.use_mem_pool(last):
+        a = torch.empty(most, dtype=torch.uint8, device="cuda")
+    address = a.data_ptr()
+    del a
+    b = torch.empty(most, dtype=torch.uint8, device="cuda")
+    assert b.data_ptr() == address
+    del b, last
+    fresh()
+    whole = torch.cuda.MemPool(no_split=True)
+    with torch.cuda.use_mem_pool(whole):
+        parts = [torch.empty(12 * MIB, dtype=torch.uint8, device="cuda") for _ in range(3)]
+    segments = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(whole.id)]
+    assert len(segments) == 3 and all(len(s["blocks"]) == 1 for s in segments), segments
+    del parts, whole
+    fresh()
+
+
+OWN = """
+#include <dlfcn.h>
+#include <sys/types.h>
+static long count;
+static int (*find(const char *name))(void *, size_t) { return (int (*)(void *, size_t))dlsym(RTLD_DEFAULT, name); }
+extern "C" void *own_malloc(ssize_t n, int, void *) { void *p = nullptr; count++; return find("cudaMalloc")(&p, n) ? nullptr : p; }
+extern "C" void own_free(void *p, ssize_t, int, void *) { find("cudaFree")(p, 0); }
+extern "C" long own_count() { return count; }
+"""
+
+OWN_PROGRAM = """
+import ctypes, sys, warnings
+import torch
+own = torch.cuda.memory.CUDAPluggableAllocator(sys.argv[1], "own_malloc", "own_free")
+count = ctypes.CDLL(sys.argv[1]).own_count
+def use():
+    if "use" in sys.argv:
+        import hipmm.torch
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            hipmm.torch.use()
+if "after" in sys.argv: use()
+if "pool" in sys.argv:
+    pool = torch.cuda.MemPool(own.allocator())
+    outside = torch.empty(1000, device="cuda")
+    assert count() == 0
+    with torch.cuda.use_mem_pool(pool):
+        inside = torch.empty(1000, device="cuda")
+    assert count() == 1
+    del inside, pool
+else:
+    torch.cuda.memory.change_current_allocator(own)
+    if "before" in sys.argv: use()
+    tensor = torch.empty(1000, device="cuda")
+    assert count() == 1
+    try:
+        torch.cuda.memory.change_current_allocator(own)
+        raise AssertionError("it was changed")
+    except RuntimeError as error:
+        assert "already initialized" in str(error), error
+    del tensor
+print("good")
+"""
+
+
+@case
+def own_allocator():
+    """An allocator that the program has, put in before and after hipmm's and into a pool, serves what it is for."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = os.path.join(folder, "own.cpp"), os.path.join(folder, "own.so")
+        with open(source, "w") as file:
+            file.write(OWN)
+        subprocess.run(["c++", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+        for words in (["before"], ["after"], ["pool", "after"]):
+            words += ["use"] if "hipmm.torch" in sys.modules and "HIPMM_RUN_HOOK" not in os.environ else []
+            done = subprocess.run([sys.executable, "-c", OWN_PROGRAM, library, *words], capture_output=True, text=True)
+            assert done.stdout == "good\n", (words, done.stdout, done.stderr)
+            said = [line for line in done.stderr.splitlines() if line.startswith("hipmm: ")]
+            print("   ", *words, *said)
 
 
 @case

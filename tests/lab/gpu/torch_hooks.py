@@ -134,7 +134,7 @@ def snapshot_is_read():
 
 
 def current():
-    hipmm.torch.use()
+    hipmm.torch.use(pluggable=True)
     result = {"the memory is hipmm's": is_ours(full(0))}
     kept, _ = crosses(recorded=True)
     lost, again = crosses(recorded=False)

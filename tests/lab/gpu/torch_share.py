@@ -63,7 +63,7 @@ def share(tensors):
 
 def attempt(current):
     if current:
-        hipmm.torch.use()
+        hipmm.torch.use(pluggable=True)
         return share(full())
     pool = hipmm.torch.pool()
     with torch.cuda.use_mem_pool(pool):

@@ -134,16 +134,25 @@ static json_t *info_folders(const struct plugin_path *path)
 
 /* ---- The command ----------------------------------------------------------------------------------------------- */
 
+/* null: no python3, no package of hipmm's in it, or no PyTorch. */
+static json_t *info_pytorch(unsigned timeout_s)
+{
+  json_t *found = info_probe(NULL, NULL, timeout_s);
+  if (json_is_string(json_object_get(found, "version"))) return found;
+  json_decref(found);
+  return json_null();
+}
+
 static json_t *info_make(const struct source *source, const char *from, const struct graph *graph, unsigned timeout_s)
 {
   const struct plugin_path none = {0}, *path = graph ? &graph->plugin_path : &none;
   const char *wanted = environment_get("HIPMM_RUNTIME");
   const struct info_search search = {graph ? source : NULL, path, timeout_s};
   if (!wanted || !*wanted) wanted = graph ? graph->runtime : "auto";
-  return json_pack("{s:s, s:i, s:o, s:s, s:o, s:s?, s:o}", "version", hipmm_version(), "plugin_abi", HIPMM_PLUGIN_ABI,
-                   "graph", info_graph(source, from, graph), "runtime", wanted, "runtimes",
+  return json_pack("{s:s, s:i, s:o, s:s, s:o, s:s?, s:o, s:o}", "version", hipmm_version(), "plugin_abi",
+                   HIPMM_PLUGIN_ABI, "graph", info_graph(source, from, graph), "runtime", wanted, "runtimes",
                    info_runtimes(&search, wanted), "nvidia_missing", info_nvidia_missing(path), "plugin_folders",
-                   info_folders(path));
+                   info_folders(path), "pytorch", info_pytorch(timeout_s));
 }
 
 /* 1 if a program would not get far: the graph is not valid, or no runtime can be used. */
@@ -187,8 +196,9 @@ const struct command info_command = {
     "info", "print the graph, runtimes and devices that hipmm finds here", "",
     "Prints the versions; the graph file in use and where it comes from; each runtime, whether it can be used here, "
     "and if not, why; the memory of the devices of the runtime in use, and what they support; the folders that are "
-    "searched for plugins; and what to install if hipmm was built without the nvidia runtime. Each runtime is asked "
-    "in a process of its own, which is ended if it does not answer in time.\n"
+    "searched for plugins; what to install if hipmm was built without the nvidia runtime; and which allocator the "
+    "PyTorch of `python3` gets, and why. Each runtime, and Python, is asked in a process of its own, which is ended if "
+    "it does not answer in time.\n"
     "\n"
     "Exit status 1 if the graph is not valid or no runtime can be used.",
     info_run};

@@ -10,7 +10,8 @@
 /* What a process finds that uses the runtime. A child process asks, since a process can use one runtime only:
  * "reason" (null: it can be used), "library", "version", "driver_version" and "devices". `source`: the graph, whose options
  * for the runtime apply; NULL: none. A runtime that takes longer than `timeout_s` cannot be used. A new object; NULL when
- * there is no memory. */
+ * there is no memory. `runtime` NULL: what Python says of its PyTorch: "version", "allocator" and "detail"; only "reason" where
+ * there is none. */
 json_t *info_probe(const struct source *source, const char *runtime, unsigned timeout_s);
 
 /* ---- print.c --------------------------------------------------------------------------------------------------- */

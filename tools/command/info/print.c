@@ -134,6 +134,15 @@ static void print_nvidia_missing(const char *why)
   wrap_end(&wrap);
 }
 
+static void print_pytorch(const json_t *pytorch)
+{
+  struct wrap wrap = print_begin("PyTorch");
+  wrap_item(&wrap, 0, STYLE_NAME, lines_text(pytorch, "version"));
+  wrap_words(&wrap, STYLE_OFF, lines_text(pytorch, "allocator"));
+  wrap_words(&wrap, STYLE_OFF, lines_text(pytorch, "detail"));
+  wrap_end(&wrap);
+}
+
 void info_print(const json_t *info)
 {
   const json_t *item, *runtimes = json_object_get(info, "runtimes"), *folders = json_object_get(info, "plugin_folders");
@@ -150,5 +159,6 @@ void info_print(const json_t *info)
     for (k = 0; k < json_array_size(devices); k++) print_device(json_array_get(devices, k));
   }
   for (i = 0; i < json_array_size(folders); i++) print_folder(json_array_get(folders, i), i ? "" : "plugins");
+  if (!json_is_null(json_object_get(info, "pytorch"))) print_pytorch(json_object_get(info, "pytorch"));
   if (*lines_text(info, "nvidia_missing")) print_nvidia_missing(lines_text(info, "nvidia_missing"));
 }

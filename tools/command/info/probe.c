@@ -109,6 +109,17 @@ static void probe_answer_and_exit(const struct source *source, const char *runti
   _exit(text ? CMD_GOOD : CMD_BAD);
 }
 
+/* The package says it (python/hipmm/_bridge.py), and prints nothing where Python has no PyTorch. Python looks for modules in the
+ * working directory too, which may be of another user. */
+static void probe_ask_python_and_exit(int pipe_end)
+{
+  int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(pipe_end, STDOUT_FILENO);
+  dup2(nowhere, STDERR_FILENO);
+  if (!chdir("/")) execlp("python3", "python3", "-m", "hipmm._bridge", (char *)NULL);
+  _exit(CMD_BAD);
+}
+
 /* ---- The parent ------------------------------------------------------------------------------------------------ */
 
 static json_t *probe_failed(const char *why)
@@ -161,11 +172,12 @@ json_t *info_probe(const struct source *source, const char *runtime, unsigned ti
   pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
+    if (!runtime) probe_ask_python_and_exit(ends[1]);
     probe_answer_and_exit(source, runtime, ends[1]);
   }
   int code = errno;
   close(ends[1]);
-  char *text = child > 0 ? probe_read(ends[0], runtime, timeout_s, &is_late) : NULL;
+  char *text = child > 0 ? probe_read(ends[0], runtime ? runtime : "python3", timeout_s, &is_late) : NULL;
   close(ends[0]);
   json_t *found = text ? json_loads(text, 0, NULL) : NULL;
   free(text);
