@@ -142,9 +142,10 @@ static uint64_t host_limits_count_mappings(const char *root)
 void host_limits_read(const char *root, struct host_limits *limits_out)
 {
   char path[4096];
-  struct rlimit addresses;
+  struct rlimit addresses, file;
   uint64_t pages;
-  *limits_out = (struct host_limits){host_limits_count_mappings(root), UINT64_MAX, UINT64_MAX};
+  *limits_out = (struct host_limits){host_limits_count_mappings(root), UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  if (!getrlimit(RLIMIT_FSIZE, &file) && file.rlim_cur != RLIM_INFINITY) limits_out->file_bytes = file.rlim_cur;
   snprintf(path, sizeof path, "%s/proc/sys/vm/max_map_count", root);
   host_memory_read(path, "", &limits_out->most_mappings);
   if (limits_out->mappings > limits_out->most_mappings)

@@ -14,9 +14,10 @@ uint64_t host_memory_available(const char *root);
 struct host_limits {
   uint64_t mappings, most_mappings; /* of memory: those that there are, and the kernel's limit (vm.max_map_count) */
   uint64_t addresses_left;          /* bytes of address space below the process's limit (RLIMIT_AS) */
+  uint64_t file_bytes;              /* of a file, at most (RLIMIT_FSIZE) */
 };
 
-/* `root` as above. The limit of address space is the process's own. */
+/* `root` as above. The limits of address space and of files are the process's own. */
 void host_limits_read(const char *root, struct host_limits *limits_out);
 
 #endif

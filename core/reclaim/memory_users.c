@@ -146,7 +146,7 @@ static void memory_users_write_all(struct message *message, const struct memory_
 
 /* Why the allocation failed although the device has the memory. A part of what failed may be undone by now, so the process has
  * fewer mappings than it had. */
-static void memory_users_write_obstacle(struct message *message, size_t bytes, size_t unused)
+static void memory_users_write_obstacle(struct message *message, size_t bytes, size_t unused, size_t total)
 {
   char more[UNITS_BYTES];
   struct host_limits limits;
@@ -160,11 +160,18 @@ static void memory_users_write_obstacle(struct message *message, size_t bytes, s
   else if (bytes > limits.addresses_left)
     memory_users_write(message, "; this process may have only %s more of address space; raise the limit with ulimit -v",
                        units_format_bytes(limits.addresses_left, more, sizeof more));
+  else if (limits.file_bytes < total && !strcmp(hip_name(), "software"))
+    memory_users_write(message,
+                       "; the software device has its memory in a file, and this process may have files of only %s; "
+                       "raise the limit with ulimit -f",
+                       units_format_bytes(limits.file_bytes, more, sizeof more));
   else if (bytes <= unused)
     memory_users_write(message,
                        "; what is free would be enough, but lies in pieces, or the runtime has reached another limit");
   else
-    memory_users_write(message, "; what is free and idle would be enough, but lies in pieces between used memory");
+    memory_users_write(message,
+                       "; what is free and idle would be enough, but lies in pieces between used memory; a pool with "
+                       "\"growth\": \"mapped\" can join them");
 }
 
 /* What the graph's "limit_physical" leaves of *unused. False: it forbids the allocation whatever is freed. */
@@ -188,7 +195,7 @@ static bool memory_users_apply_limit(struct message *message, int device, size_t
 
 /* Other processes, the driver, and what the program has from the runtime itself hold the rest of the device. */
 static void memory_users_write_device(struct message *message, const struct memory_users *users, int device,
-                                      size_t bytes)
+                                      size_t bytes, bool is_captured)
 {
   size_t unused = 0, total = 0;
   char first[UNITS_BYTES], second[UNITS_BYTES];
@@ -217,11 +224,15 @@ static void memory_users_write_device(struct message *message, const struct memo
     memory_users_write(message, "; %s would fit if %s of what is used were freed",
                        units_format_bytes(bytes, first, sizeof first),
                        units_format_bytes(bytes - available, second, sizeof second));
+  else if (is_captured && bytes > unused)
+    memory_users_write(message,
+                       "; what is free and idle would be enough, but the stream is being captured, and hipmm waits "
+                       "for no work then: trim before the capture begins, or allocate after it");
   else
-    memory_users_write_obstacle(message, bytes, unused);
+    memory_users_write_obstacle(message, bytes, unused, total);
 }
 
-void memory_users_explain(const struct oom_source *oom_source, size_t bytes)
+void memory_users_explain(const struct oom_source *oom_source, size_t bytes, bool is_captured)
 {
   struct memory_users users = {0};
   struct message message = {.length = 0};
@@ -232,7 +243,7 @@ void memory_users_explain(const struct oom_source *oom_source, size_t bytes)
   if (oom_source->source->flags & HIPMM_PLUGIN_HOST_MEMORY)
     memory_users_write_all(&message, &users);
   else
-    memory_users_write_device(&message, &users, oom_source->device, bytes);
+    memory_users_write_device(&message, &users, oom_source->device, bytes, is_captured);
   free(users.items);
   error_return_to_mark(&failure);
   error_add(message.text);

@@ -143,7 +143,8 @@ static enum hipmm_status reclaim_try_again(struct trial *trial, enum hipmm_statu
     if (reclaim_may_fit(&oom_source, trial->bytes)) status = reclaim_try_in_turn(trial, &oom_source);
     if (status) status = reclaim_attempt(trial, HIPMM_RECLAIM_ALL);
   }
-  if (attempt_is_out_of_memory(status)) memory_users_explain(&this_attempt.oom_source, trial->bytes);
+  if (attempt_is_out_of_memory(status))
+    memory_users_explain(&this_attempt.oom_source, trial->bytes, hip_is_captured(oom_source.device, trial->stream));
   return status;
 }
 

@@ -54,7 +54,8 @@ enum hipmm_status reclaim_build(enum hipmm_status (*build)(void *closure), void 
 
 /* ---- memory_users.c ---- */
 
-/* Appends to the thread's error who holds how much of that memory, and what would have been enough for `bytes`. */
-void memory_users_explain(const struct oom_source *oom_source, size_t bytes);
+/* Appends to the thread's error who holds how much of that memory, and what would have been enough for `bytes`. `is_captured`:
+ * the stream of the allocation was, so nothing was waited for. */
+void memory_users_explain(const struct oom_source *oom_source, size_t bytes, bool is_captured);
 
 #endif

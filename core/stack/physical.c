@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 static struct {
-  atomic_uint_fast64_t limit; /* in bytes; 0: not known yet */
+  atomic_uint_fast64_t limit; /* that a percentage has become; 0: not yet */
   atomic_int_fast64_t held;   /* by sources */
   atomic_int_fast64_t claimed, past, peak_past, past_count;
 } devices[STACK_MOST_DEVICES];
@@ -39,26 +39,41 @@ void physical_set_limit(const struct graph *graph)
   hip_guard_memory(graph && (graph->limit_bytes || graph->limit_percent > 0) ? physical_claim : NULL);
 }
 
-/* 0: there is none, or the runtime does not tell now. */
-static uint64_t physical_find_limit(int device)
+static uint64_t physical_of_percent(uint64_t bytes)
 {
-  double percent = atomic_load(&wanted_percent);
-  if (!(percent > 0)) return atomic_load(&wanted_bytes);
+  uint64_t share = (uint64_t)((long double)bytes * (long double)atomic_load(&wanted_percent) / 100);
+  return share ? share : 1;
+}
+
+/* 0: the runtime does not tell now. */
+static uint64_t physical_of_free(int device)
+{
   size_t unused = 0, total = 0;
   int previous = hip_enter_device(device), code = hip_table()->MemGetInfo(&unused, &total);
   if (code) hip_table()->GetLastError();
   hip_leave_device(device, previous);
-  uint64_t share = (uint64_t)((long double)unused * (long double)percent / 100);
-  return code ? 0 : share ? share : 1;
+  return code ? 0 : physical_of_percent(unused);
+}
+
+bool physical_limit_is_open(int device)
+{
+  return atomic_load(&wanted_percent) > 0 && !atomic_load(&devices[device].limit);
 }
 
 uint64_t physical_limit(int device)
 {
-  uint_fast64_t unknown = 0, limit = atomic_load(&devices[device].limit);
-  if (limit) return limit;
-  limit = physical_find_limit(device);
+  uint_fast64_t unknown = 0;
+  if (!physical_limit_is_open(device)) return physical_expected_limit(device, 0);
+  uint64_t limit = physical_of_free(device);
   if (!limit) return HIPMM_UNLIMITED;
   return atomic_compare_exchange_strong(&devices[device].limit, &unknown, limit) ? limit : unknown;
+}
+
+uint64_t physical_expected_limit(int device, uint64_t total)
+{
+  uint64_t known = atomic_load(&devices[device].limit), bytes = atomic_load(&wanted_bytes);
+  if (!known && atomic_load(&wanted_percent) > 0) known = physical_of_percent(total);
+  return known ? known : bytes ? bytes : HIPMM_UNLIMITED;
 }
 
 /* A source counts first and settles its claim then, so what is claimed is read first: memory is never missing here. */

@@ -14,8 +14,13 @@ struct instance;
 /* Within a change: the limit of this graph holds from now on. NULL: none does. */
 void physical_set_limit(const struct graph *graph);
 
-/* The limit in bytes; HIPMM_UNLIMITED: none. The first question makes bytes of a percentage. */
+/* The limit in bytes; HIPMM_UNLIMITED: none. While it is open, it is a percentage, and the first question makes bytes of it:
+ * of what the runtime says is free, which begins to use the device. */
 uint64_t physical_limit(int device);
+bool physical_limit_is_open(int device);
+
+/* The same without a question: while it is open, of `total`. */
+uint64_t physical_expected_limit(int device, uint64_t total);
 
 /* What the limit is compared with. */
 uint64_t physical_held_bytes(int device);

@@ -86,8 +86,9 @@ static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
   enum hipmm_status status = global_fill(&arena->global, bytes);
   if (!status) return arena_synchronize(arena, STREAM_READY);
   if (!hipmm_is_out_of_memory(status)) return status;
-  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size", "the upstream does not have %llu bytes; %s",
-                        (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size",
+                        "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
+                        (unsigned long long)bytes);
 }
 
 static void arena_set_dump(struct arena *arena, const struct arena_options *wanted)

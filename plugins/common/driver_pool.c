@@ -320,8 +320,9 @@ static enum hipmm_status driver_pool_fill(struct driver_pool *pool, uint64_t byt
   void *ptr = NULL;
   enum hipmm_status status = driver_pool_allocate(pool, bytes, HIPMM_ALIGNMENT, NULL, &ptr);
   if (!status) return driver_pool_deallocate(pool, ptr, bytes, HIPMM_ALIGNMENT, NULL);
-  return services->fail(services, status, "initial_pool_size", "the device does not give %llu bytes; %s",
-                        (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+  return services->fail(services, status, "initial_pool_size",
+                        "the device does not give %llu bytes; ask for less (a percentage is of what is free)",
+                        (unsigned long long)bytes);
 }
 
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options)

@@ -136,8 +136,9 @@ static enum hipmm_status monotonic_fill(struct monotonic *monotonic, uint64_t by
   if (!bytes) return HIPMM_OK;
   enum hipmm_status status = bump_add_chunk(&monotonic->bump, bytes, NULL);
   if (hipmm_is_out_of_memory(status))
-    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
-                          (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size",
+                          "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
+                          (unsigned long long)bytes);
   return status ? status : uses_synchronize(&monotonic->uses, STREAM_READY);
 }
 

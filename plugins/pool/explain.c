@@ -36,6 +36,12 @@ static enum hipmm_status explain_memory(const struct backing *backing, const str
   if (status == HIPMM_E_LIMIT && (backing->ops->moves || request_fit_bytes(request) > explain_headroom(backing)))
     return explain_maximum(backing, heap, request);
   if (!hipmm_is_out_of_memory(status)) return status;
+  if (streams_any_captured(&heap->streams, request->stream))
+    return services->explain(
+        services, status,
+        "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free, and waits for no stream while "
+        "one is being captured; the upstream cannot provide more",
+        request->requested, backing_bytes(backing), backing_free_bytes(backing, heap), 0);
   return services->explain(services, status,
                            backing->ops->moves
                                ? "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free ({3:bytes} of it "

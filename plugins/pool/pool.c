@@ -202,8 +202,9 @@ static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
   if (!initial_bytes) return HIPMM_OK;
   enum hipmm_status status = backing_fill(&pool->backing, &pool->heap, initial_bytes);
   if (status == HIPMM_E_OUT_OF_MEMORY)
-    return pool->services->fail(pool->services, status, "initial_size", "the upstream does not have %llu bytes; %s",
-                                (unsigned long long)initial_bytes, "ask for less, or for a percentage such as \"50%\"");
+    return pool->services->fail(pool->services, status, "initial_size",
+                                "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
+                                (unsigned long long)initial_bytes);
   if (status) return status;
   int code = pool->services->hip->StreamSynchronize(NULL); /* the memory may be ready for this stream only */
   return code ? pool->services->refuse_hip(pool->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;

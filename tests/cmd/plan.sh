@@ -53,6 +53,17 @@ has fits false
 has spare_bytes -1
 has logs.0.copies 0
 
+# Of a small log, the context of each process decides how many fit, and the log does not know it.
+{
+  echo 'Thread,Time,Action,Pointer,Size,Stream'
+  echo '1,10:00:00.0,allocate,0x10000000,4096,0'
+} >tiny.csv
+run 0 plan --device-memory 16GiB tiny.csv
+prints 'how many such processes fit depends'
+grep -q 4194304 "$work/out" && fail "a number of processes is told that no device has room for"
+run 0 plan --device-memory 16GiB --process-memory 500MiB tiny.csv
+prints '; 32 such processes fit\.'
+
 # Several processes, each with what it takes besides.
 cp small.csv other.csv
 run 1 plan --json --device-memory 100MiB --process-memory 20MiB small.csv other.csv

@@ -246,6 +246,36 @@ static void is_not_ended_by_a_wait_for_the_device(void **state)
   }
 }
 
+/* Memory that is idle, or would be after a wait, is not enough by itself in a capture: the message says so. */
+static void is_the_reason_that_a_message_gives(void **state)
+{
+  struct graph_functions graphs;
+  hipmm_stream_t stream, second;
+  void *graph = NULL, *ptr = NULL;
+  (void)state;
+  needs_software();
+  fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']");
+  assert_true(graph_functions_find(&graphs));
+  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
+  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &second));
+  void *busy = fixture_allocate(200 * MIB, second);
+  assert_int_equal(fixture_hip()->MemsetAsync(busy, 1, MIB, second), 0);
+  fixture_free(busy, 200 * MIB, second);
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  assert_status(hipmm_allocate(NULL, 220 * MIB, stream, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message(
+      "; pool: cannot allocate 220 MiB: holds 200 MiB, 200 MiB free, and waits for no stream while one is being "
+      "captured; the upstream cannot provide more; device 0 has 256 MiB");
+  assert_message(
+      "; what is free and idle would be enough, but the stream is being captured, and hipmm waits for no work "
+      "then: trim before the capture begins, or allocate after it");
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  fixture_free(fixture_allocate(220 * MIB, stream), 220 * MIB, stream);
+  assert_ok(hipmm_stream_destroy(stream));
+  assert_ok(hipmm_stream_destroy(second));
+}
+
 /* A stream is not asked about any more once it is retired, or hipmm is finalised. */
 static void no_retired_stream_is_asked_about(void **state)
 {
@@ -343,7 +373,7 @@ static const struct row rows[] = {
 int main(void)
 {
   enum { COUNT = sizeof rows / sizeof *rows };
-  struct CMUnitTest tests[COUNT + 6] = {
+  struct CMUnitTest tests[COUNT + 7] = {
       [COUNT] = {"device: a free to the driver is refused", is_not_ended_by_a_free_to_the_driver, fixture_setup,
                  capture_teardown, NULL},
       [COUNT + 1] = {"calls while another device is current", is_not_ended_from_another_device, fixture_setup,
@@ -355,7 +385,9 @@ int main(void)
       [COUNT + 4] = {"waits after a stream's end", no_retired_stream_is_asked_about, fixture_setup, fixture_teardown,
                      NULL},
       [COUNT + 5] = {"idle memory of another pool", is_not_ended_by_a_search_in_other_pools, fixture_setup,
-                     capture_teardown, NULL}};
+                     capture_teardown, NULL},
+      [COUNT + 6] = {"a message names the capture", is_the_reason_that_a_message_gives, fixture_setup, fixture_teardown,
+                     NULL}};
   for (int i = 0; i < COUNT; i++)
     tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, capture_teardown, (void *)(uintptr_t)&rows[i]};
   return cmocka_run_group_tests_name("captures", tests, NULL, NULL);

@@ -173,6 +173,12 @@ static void be_wrong(void)
   GOOD(cudaGetLastError());
   GOOD(cudaMemGetInfo(&free_bytes, &total_bytes));
   CHECK(total_bytes == 4 * MIB && free_bytes == 4 * MIB);
+  for (int i = 0; i < 2; i++) {
+    static char properties[1024];
+    GOOD((i ? cudaGetDeviceProperties : cudaGetDeviceProperties_v2)(properties, 0));
+    memcpy(&total_bytes, properties + 288, sizeof total_bytes);
+    CHECK(total_bytes == 4 * MIB);
+  }
   EXPECT(INVALID, cudaFree(&memory));
   GOOD(cudaMalloc(&memory, KIB));
   GOOD(cudaMalloc(&pinned, KIB));

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void *function_called(const char *name)
 {
@@ -103,6 +104,21 @@ int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
   int (*function)(size_t *, size_t *) = function_called("hipMemGetInfo");
   return function(free_bytes, total_bytes);
+}
+
+/* The total alone, where CUDA has it. */
+int cudaGetDeviceProperties(void *properties, int device)
+{
+  size_t total = 0;
+  int (*function)(size_t *, int) = function_called("hipDeviceTotalMem");
+  int code = function(&total, device);
+  if (!code) memcpy((char *)properties + 288, &total, sizeof total);
+  return code;
+}
+
+int cudaGetDeviceProperties_v2(void *properties, int device)
+{
+  return cudaGetDeviceProperties(properties, device);
 }
 
 int cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)

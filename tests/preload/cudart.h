@@ -23,6 +23,8 @@ int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags);
 int cudaMallocHost(void **ptr, size_t bytes);
 int cudaFreeHost(void *ptr);
 int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+int cudaGetDeviceProperties(void *properties, int device);
+int cudaGetDeviceProperties_v2(void *properties, int device);
 typedef struct {
   char reserved[64];
 } cudaIpcMemHandle_t;

@@ -49,7 +49,7 @@ for DRIVER_WAY in linked default opened asked asked-old; do
   tells '^  device 0, created past hipmm (hipMemCreate, cuMemCreate)$'
   tells '^    peak requested   64 MiB (67108864 bytes)$'
   tells '^    left at exit     6 MiB (6291456 bytes) in 1 block$'
-  tells '^  first failure: cuMemCreate: "limit_physical" lets this process hold 64 MiB of device 0; it holds 0 bytes, and 66 MiB more are asked$'
+  tells '^  first failure: cuMemCreate: "limit_physical" lets this process hold 64 MiB of device 0; it holds 0 bytes, and 66 MiB more are wanted$'
   says_once '^hipmm: cuMemCreate: "limit_physical" lets this process hold 64 MiB of device 0; it holds'
   HIPMM_SOFTWARE=memory=256MiB good past_threads
 done

@@ -92,8 +92,11 @@ tells '^  first failure: hipMalloc of 5 MiB: limiting: cannot allocate 5 MiB'
 
 # Out of memory in calls that hipmm does not serve.
 options='--config pool.json'
+files=$(ulimit -S -f)
+ulimit -S -f 500000 # blocks of 512 or 1024 bytes: enough for the device
 HIPMM_SOFTWARE=memory=64MiB good shortage_of_runtime
 silent
+ulimit -S -f "$files"
 calls=
 for call in StreamCreate StreamCreateWithPriority EventCreate HostRegister MemPoolCreate MemCreate MemMap MemSetAccess \
   GraphInstantiate GraphLaunch; do
@@ -107,7 +110,7 @@ silent
 echo '{ "limit_physical": "16MiB", "stack": ["pool", "device"] }' >physical.json
 options='--config physical.json'
 good past
-says_once '^hipmm: hipMemCreate: "limit_physical" lets this process hold 16 MiB of device 0; it holds 10 MiB, and 8 MiB more are asked$'
+says_once '^hipmm: hipMemCreate: "limit_physical" lets this process hold 16 MiB of device 0; it holds 10 MiB, and 8 MiB more are wanted$'
 tells '^  device 0, created past hipmm (hipMemCreate, cuMemCreate)$'
 tells '^    peak requested   16 MiB'
 

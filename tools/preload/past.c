@@ -10,6 +10,8 @@
 #include "../../core/base/units.h"
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/physical.h"
+#include "contexts.h"
+#include "devices.h"
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -119,7 +121,8 @@ static int past_device(enum hook hook, const void *properties)
   if (hook_family(hook) == FAMILY_HIP && hip_table()->RuntimeGetVersion(&version)) version = HIP_LAYOUT_5_3;
   const struct hip_layout_location *location =
       version < HIP_LAYOUT_5_3 ? &prop->up_to_5_2.location : &prop->from_5_3.location;
-  bool is_known = location->type == LOCATION_DEVICE && location->id < hip_device_count();
+  bool is_known = location->type == LOCATION_DEVICE && location->id >= 0 && location->id < hip_device_count() &&
+                  location->id < DEVICES_MOST;
   return is_known ? location->id : -1;
 }
 
@@ -155,12 +158,17 @@ int past_create(enum hook hook, uint64_t *handle, size_t bytes, const void *prop
   char asked[40], limit[40], held[40];
   int code, device = past_enter(hook) ? past_device(hook, properties) : -1;
   bool is_outermost = reentry_depth() == 1, is_refused = false;
+  if (device >= 0 && physical_limit_is_open(device)) {
+    struct context_switch before = contexts_enter(hook_family(hook), device);
+    physical_limit(device);
+    contexts_leave(before);
+  }
   SHORTAGE_REPEAT(hook, is_outermost, code,
                   past_try_create(hook, handle, bytes, properties, flags, device, &is_refused));
   if (!code && device >= 0) past_record(device, bytes, *handle);
   if (is_refused)
     failure_refuse(hook, code,
-                   "\"limit_physical\" lets this process hold %s of device %d; it holds %s, and %s more are asked",
+                   "\"limit_physical\" lets this process hold %s of device %d; it holds %s, and %s more are wanted",
                    units_format_bytes(physical_limit(device), limit, sizeof limit), device,
                    units_format_bytes(physical_held_bytes(device), held, sizeof held),
                    units_format_bytes(bytes, asked, sizeof asked));

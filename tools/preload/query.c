@@ -141,7 +141,7 @@ static uint64_t query_limited_total(enum family family, int device, uint64_t tot
     if (query_planned_limit(&graph->nodes[i], total, &limit) && query_all_paths_cross(graph, top, i))
       query_apply(limit, 0, &total, NULL);
   graph_release(graph);
-  query_apply(physical_limit(device), 0, &total, NULL);
+  query_apply(physical_expected_limit(device, total), 0, &total, NULL);
   return total;
 }
 

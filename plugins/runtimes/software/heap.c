@@ -115,7 +115,8 @@ hipError_t software_heap_extend(struct software_heap *heap, size_t bytes, uint64
   uint64_t end = heap->file_end + bytes;
   if (end > heap->file_bytes) {
     uint64_t larger = (end + FILE_STEP - 1) / FILE_STEP * FILE_STEP;
-    if (output_file_truncate(fd, (off_t)larger)) return hipErrorOutOfMemory;
+    if (output_file_truncate(fd, (off_t)larger)) larger = end; /* ulimit -f */
+    if (larger == end && output_file_truncate(fd, (off_t)end)) return hipErrorOutOfMemory;
     heap->file_bytes = larger;
   }
   *offset_out = heap->file_end;

@@ -2,8 +2,11 @@
 /* scheduler_stepped.c: a scheduler without threads. No operation runs until a thread waits. Then one operation runs at a
  * time, of a stream drawn at random among those that can go on, until the wait is over. So streams run as late and as
  * mixed as HIP allows, and the same seed repeats the same order. Called by submit.c, and by queries of streams and
- * events. */
+ * events. One thread looks after programs that wait without a call. */
+#include "../../../core/base/thread.h"
 #include "internal.h"
+
+#include <time.h>
 
 #define POLL_STEPS 3 /* a query runs fewer operations than this */
 
@@ -33,6 +36,42 @@ void software_stepped_poll(void)
 {
   if (software.config.scheduler != SOFTWARE_STEPPED) return;
   for (uint64_t left = software_stepped_draw(POLL_STEPS); left > 0 && software_stepped_step();) left--;
+}
+
+/* ---- A program that waits without a call ----
+ *
+ * It reads a flag that a host function sets. A device would get there. As long as the program makes calls of the device, the
+ * order stays that of the seed. */
+
+enum { WATCH_MS = 20, PATIENCE = 40 /* looks */ };
+
+static void *stepped_watch_run(void *unused)
+{
+  const struct timespec pause = {.tv_nsec = WATCH_MS * 1000000L};
+  uint64_t sequence = 0;
+  unsigned quiet = 0;
+  for (;;) {
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&software.lock);
+    bool is_quiet = software.config.scheduler == SOFTWARE_STEPPED && !software.choose && software.pending &&
+                    software.sequence == sequence;
+    quiet = is_quiet ? quiet + 1 : 0;
+    sequence = software.sequence;
+    if (quiet > PATIENCE) software_stepped_step();
+    pthread_mutex_unlock(&software.lock);
+  }
+  return unused;
+}
+
+void software_stepped_watch(void)
+{
+  static bool is_watched; /* under the lock */
+  pthread_attr_t attributes;
+  pthread_t thread;
+  if (is_watched || software.choose || pthread_attr_init(&attributes)) return;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  is_watched = !thread_start(&thread, &attributes, stepped_watch_run, NULL);
+  pthread_attr_destroy(&attributes);
 }
 
 uint64_t hipmm_software_step(uint64_t limit)

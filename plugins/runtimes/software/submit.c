@@ -32,6 +32,7 @@ hipError_t software_submit(struct software_queue *queue, struct software_operati
   software_order_submitted(queue, operation);
   software_watch_submitted(queue, operation);
   if (software.config.scheduler == SOFTWARE_STEPPED) {
+    if (operation->kind == SOFTWARE_HOST) software_stepped_watch();
     pthread_cond_broadcast(&software.progress);
   } else if (submit_runs_at_once(queue)) {
     software_threads_run(queue);

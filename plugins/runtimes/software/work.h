@@ -115,6 +115,9 @@ bool software_stepped_step(void);
 uint64_t software_stepped_draw(uint64_t limit);
 /* A query of an event or stream runs a few operations, so that a loop of queries comes to an end. */
 void software_stepped_poll(void);
+/* The program may watch for what a host function does, without any call: from now on a thread goes on where the program does
+ * nothing for a while. */
+void software_stepped_watch(void);
 
 /* ---- copy.c, fill.c -------------------------------------------------------------------------------------------- */
 

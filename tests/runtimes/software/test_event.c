@@ -2,6 +2,7 @@
 /* test_event.c: events are snapshots of a stream, other streams wait for them, and they measure time. Under both
  * schedulers. */
 #include "device.h"
+#include <time.h>
 
 #define DISABLE_SYSTEM_FENCE 0x20000000U /* hipEventDisableSystemFence, of HIP 5.4 */
 
@@ -88,6 +89,20 @@ static void polling_an_event_comes_to_an_end(void **state)
   while ((error = hipEventQuery(pair.event)) == hipErrorNotReady) continue;
   assert_hip(error, hipSuccess);
   assert_int_equal(ran, 20);
+  destroy_pair(pair);
+}
+
+/* Without a call, until it has seen what a host function does. */
+static void a_flag_of_a_host_function_comes(void **state)
+{
+  (void)state;
+  int ran = 0;
+  const struct timespec pause = {.tv_nsec = 1000000};
+  struct pair pair = create_pair();
+  assert_ok(hipLaunchHostFunc(pair.first, count_up, &ran));
+  assert_ok(hipLaunchHostFunc(pair.second, count_up, &ran));
+  for (int i = 0; i < 30000 && __atomic_load_n(&ran, __ATOMIC_SEQ_CST) < 2; i++) nanosleep(&pause, NULL);
+  assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), 2);
   destroy_pair(pair);
 }
 
@@ -253,6 +268,8 @@ int main(void)
       {"an event not yet recorded is done (stepped)", an_event_not_yet_recorded_is_done, start_stepped, finish, NULL},
       {"polling an event comes to an end (threads)", polling_an_event_comes_to_an_end, start_threads, finish, NULL},
       {"polling an event comes to an end (stepped)", polling_an_event_comes_to_an_end, start_stepped, finish, NULL},
+      {"a flag of a host function comes (threads)", a_flag_of_a_host_function_comes, start_threads, finish, NULL},
+      {"a flag of a host function comes (stepped)", a_flag_of_a_host_function_comes, start_stepped, finish, NULL},
       {"a destroyed event still holds who waits for it (threads)", a_destroyed_event_still_holds_who_waits_for_it,
        start_threads, finish, NULL},
       {"a destroyed event still holds who waits for it (stepped)", a_destroyed_event_still_holds_who_waits_for_it,

@@ -91,14 +91,22 @@ static size_t plan_rows_to_save(const json_t *list, json_int_t missing_bytes)
   return 0;
 }
 
+/* What a process takes besides, such as its context, decides beyond so many. */
+enum { PLAN_MOST_COPIES = 1000 };
+
 static void plan_print_log(const json_t *plan, const json_t *log)
 {
   unsigned long long copies = lines_count(log, "copies");
   const json_t *by_size = json_object_get(log, "by_size");
   lines_heading(lines_text(log, "file"));
-  lines_say(STYLE_OFF, "Requests %s at its peak, which is event %llu, and needs %s; %llu such process%s.",
+  char fit[96];
+  if (copies > PLAN_MOST_COPIES)
+    snprintf(fit, sizeof fit, "how many such processes fit depends on what each takes besides (--process-memory)");
+  else
+    snprintf(fit, sizeof fit, "%llu such process%s", copies, copies == 1 ? " fits" : "es fit");
+  lines_say(STYLE_OFF, "Requests %s at its peak, which is event %llu, and needs %s; %s.",
             UNITS_BYTES(lines_count(log, "peak_requested_bytes")), (unsigned long long)lines_count(log, "peak_event"),
-            UNITS_BYTES(lines_count(log, "needs_bytes")), copies, copies == 1 ? " fits" : "es fit");
+            UNITS_BYTES(lines_count(log, "needs_bytes")), fit);
   if (json_array_size(by_size)) {
     putchar('\n');
     lines_say(STYLE_OFF, "What the blocks that are live at the peak hold, and by how much the peak falls if each of "
