@@ -7,6 +7,7 @@
 #include "storage.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { STAGE_BYTES = 4 << 20 };
 
@@ -32,6 +33,15 @@ enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipmm
   int code = hip_table()->MemsetAsync(to, value, bytes, stream_for_hip(stream));
   if (code) status = hip_refuse(NULL, "hipMemsetAsync", code, bytes);
   hip_leave_device(device, previous);
+  return status;
+}
+
+enum hipmm_status copy_fill_on_host(int device, void *to, int value, size_t bytes, hipmm_stream_t stream)
+{
+  if (hip_is_captured(device, stream))
+    return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
+  enum hipmm_status status = hipmm_stream_synchronize(device, stream);
+  if (!status) memset(to, value, bytes);
   return status;
 }
 

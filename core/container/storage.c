@@ -385,5 +385,8 @@ enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, storage, "", stream);
   if (status || !bytes) return status;
-  return copy_fill(storage->device, (char *)storage->data + offset, value, bytes, stream);
+  char *to = (char *)storage->data + offset;
+  if (!(instance_access(instance_from(storage->resource)) & HIPMM_ACCESS_DEVICE))
+    return copy_fill_on_host(storage->device, to, value, bytes, stream);
+  return copy_fill(storage->device, to, value, bytes, stream);
 }

@@ -87,6 +87,9 @@ enum hipmm_status copy_between_devices(int to_device, void *to, int from_device,
 /* Submits a fill to a stream of `device`. */
 enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipmm_stream_t stream);
 
+/* Waits for the stream and fills memory that no device can write. */
+enum hipmm_status copy_fill_on_host(int device, void *to, int value, size_t bytes, hipmm_stream_t stream);
+
 /* ---- pinned_resource.c: the pinned memory of each device for host buffers, a resource beside the device's stack ---- */
 
 /* The pinned resource of a device, built at first use. The caller owns a reference. */

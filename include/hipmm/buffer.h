@@ -110,7 +110,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read_async(const struct hipmm_buffer *buffer, size_t offset,
                                                            size_t bytes, hipmm_stream_t stream, void *target_out);
 
-/* Sets `bytes` from `offset` on to the byte `value`, as memset() does, and refuses as these do. Does not wait. */
+/* Sets `bytes` from `offset` on to the byte `value`, as memset() does, and refuses as these do. Does not wait, unless
+ * no device can access the memory: then it waits for the stream, which is HIPMM_E_STATE in a capture. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, int value,
                                                      size_t bytes, hipmm_stream_t stream);
 

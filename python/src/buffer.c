@@ -345,7 +345,8 @@ static PyMethodDef buffer_methods[] = {
      "IndexError beyond the Buffer's end."},
     {"fill", KEYWORDS(buffer_fill),
      "fill(value, offset=0, nbytes=None, stream=None)\n--\n\nSets `nbytes` bytes (None: up to the end) from "
-     "`offset` bytes on to `value`, 0 to 255. Does not wait. Raises IndexError beyond the Buffer's end."},
+     "`offset` bytes on to `value`, 0 to 255. Does not wait, unless only the host can access the memory. Raises "
+     "IndexError beyond the Buffer's end."},
     {"copy", KEYWORDS(buffer_copy),
      "copy(stream=None, resource=None)\n--\n\nA Buffer with the same contents, on `stream` (None: the Buffer's), by "
      "default of the same resource. Does not wait. Raises hipmm.MemoryError."},

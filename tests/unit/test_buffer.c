@@ -661,6 +661,31 @@ static void keeps_any_number_of_stacks(void **state)
   }
 }
 
+/* The pattern is there when the call returns: no device can write it later. */
+static void fills_memory_that_only_the_host_reaches(void **state)
+{
+  struct graph_functions graphs;
+  struct hipmm_resource *resource = NULL;
+  struct hipmm_buffer *buffer = NULL;
+  void *graph = NULL;
+  both_start(state, pool);
+  assert_true(graph_functions_find(&graphs));
+  hipmm_stream_t stream = both_stream(0);
+  assert_ok(hipmm_resource_create(0, "host", NULL, NULL, 0, &resource));
+  assert_ok(hipmm_buffer_create(resource, 5000, stream, &buffer));
+  assert_ok(hipmm_buffer_fill(buffer, 0, 6, 5000, stream));
+  const unsigned char *data = hipmm_buffer_data(buffer);
+  for (int i = 0; i < 5000; i++) assert_int_equal(data[i], 6);
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  assert_status(hipmm_buffer_fill(buffer, 0, 7, 5000, stream), HIPMM_E_STATE);
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  assert_int_equal(data[0], 6);
+  assert_ok(hipmm_buffer_destroy(buffer));
+  hipmm_resource_release(resource);
+  drop_stream(stream);
+}
+
 /* ---- What is refused ---- */
 
 static void refuses_ranges_outside_its_size(void **state)
@@ -926,6 +951,7 @@ int main(void)
       BOTH(minds_what_it_adopts),
       BOTH(adopts_what_no_resource_knows),
       BOTH(keeps_any_number_of_stacks),
+      BOTH(fills_memory_that_only_the_host_reaches),
       BOTH(refuses_ranges_outside_its_size),
       BOTH(refuses_sizes_that_no_memory_has),
       BOTH(refuses_another_devices_stream),
