@@ -113,6 +113,7 @@ def array(source: Buffer | View, dtype: Any = None, copy: bool | None = None) ->
 
 def rebuild(kind: type[Buffer], data: Any) -> Buffer:
     """A Buffer of a class whose own __new__() may want other arguments."""
+    _hipmm.start_if_needed()  # as in a process that another one sends the Buffer to
     buffer: Buffer = copy_of(functools.partial(Buffer.__new__, kind), data)
     return buffer
 
@@ -276,9 +277,7 @@ def dlpack_device(buffer: Buffer) -> tuple[int, int]:
     return (_CUDA if is_cuda else _ROCM), buffer.device
 
 
-def _check_dlpack(device: tuple[int, int], what: str, dl_device: Any, copy: bool | None) -> None:
-    if copy:
-        raise BufferError(f"a {what} is exported without a copy; copy it first")
+def _check_dlpack(device: tuple[int, int], what: str, dl_device: Any) -> None:
     if dl_device is not None and tuple(dl_device) != device:
         raise BufferError(f"the {what} is on the DLPack device {device}, not {tuple(dl_device)}")
 
@@ -288,7 +287,9 @@ def prepare_view(
 ) -> bool:
     """Makes the contents ready for the consumer's stream; whether the consumer knows DLPack 1.0."""
     device = view.__dlpack_device__()
-    _check_dlpack(device, "View", dl_device, copy)
+    if copy:
+        raise BufferError("a View is exported without a copy; copy it first")
+    _check_dlpack(device, "View", dl_device)
     if device[0] != _CPU and stream != -1:
         consumer = _hipmm.stream_handle(stream)
         if consumer != view.stream and {consumer, view.stream} != {0, 1}:
@@ -298,14 +299,16 @@ def prepare_view(
 
 def prepare_dlpack(
     buffer: Buffer, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-) -> tuple[int, int, bool]:
-    """Checks the arguments of __dlpack__, and makes the memory ready for the consumer's stream."""
+) -> tuple[int, int, bool, Buffer]:
+    """Checks the arguments of __dlpack__, and makes the memory, or a copy of it, ready for the consumer's stream."""
     device = dlpack_device(buffer)
-    _check_dlpack(device, "Buffer", dl_device, copy)
+    _check_dlpack(device, "Buffer", dl_device)
+    if copy:
+        buffer = buffer.copy()
     if device[0] == _CPU:
         buffer.synchronize()
     elif stream != -1:
         consumer = _hipmm.stream_handle(stream)
         if consumer != buffer.stream and {consumer, buffer.stream} != {0, 1}:
             Stream(consumer, device=buffer.device).wait(buffer.stream)
-    return (*device, max_version is not None and max_version[0] >= 1)
+    return (*device, max_version is not None and max_version[0] >= 1, buffer)

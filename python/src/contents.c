@@ -72,7 +72,7 @@ PyObject *buffer_write(PyObject *object, PyObject *args, PyObject *names)
   if ((size_t)view.len <= room)
     result = contents_write_from(self, offset, view.buf, (size_t)view.len, true, stream);
   else
-    PyErr_Format(PyExc_ValueError, "%zd bytes at offset %zu do not fit into a Buffer of %zu bytes", view.len, offset,
+    PyErr_Format(PyExc_IndexError, "%zd bytes at offset %zu are not within a Buffer of %zu bytes", view.len, offset,
                  api.buffer_bytes(self->buffer));
   PyBuffer_Release(&view);
   return result;

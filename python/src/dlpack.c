@@ -59,7 +59,7 @@ PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t 
     export->versioned = (struct dl_versioned){.major = 1,
                                               .context = export,
                                               .deleter = dlpack_delete_versioned,
-                                              .flags = flags & (DLPACK_READ_ONLY | DLPACK_PADDED),
+                                              .flags = flags & (DLPACK_READ_ONLY | DLPACK_COPIED | DLPACK_PADDED),
                                               .tensor = *tensor};
   else
     export->managed = (struct dl_managed){.tensor = *tensor, .context = export, .deleter = dlpack_delete};
@@ -84,14 +84,14 @@ bool dlpack_is_of_host(struct dl_device device)
 }
 
 /* The Buffer is held. Arrays on a device may live while their memory sleeps, as addresses may. */
-static PyObject *dlpack_export_buffer(PyObject *self, struct dl_device device, bool versioned)
+static PyObject *dlpack_export_buffer(PyObject *self, struct dl_device device, bool versioned, uint64_t flags)
 {
   struct hipmm_buffer *buffer = buffer_handle(self);
   struct dl_tensor tensor = {
       .data = api.buffer_data(buffer), .device = device, .ndim = 1, .dtype = {DLPACK_UNSIGNED, 8, 1}};
   bool of_host = dlpack_is_of_host(device);
-  PyObject *capsule =
-      dlpack_export(self, &tensor, api.buffer_bytes(buffer), versioned, 0, of_host ? buffer_let_go : buffer_let_move);
+  PyObject *capsule = dlpack_export(self, &tensor, api.buffer_bytes(buffer), versioned, flags,
+                                    of_host ? buffer_let_go : buffer_let_move);
   if (capsule && !of_host) buffer_let_sleep(self);
   return capsule;
 }
@@ -105,7 +105,8 @@ PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused)
   return pair;
 }
 
-/* hipmm._arrays orders the streams and checks the arguments, and tells the device. */
+/* hipmm._arrays orders the streams and checks the arguments, and tells the device and whose memory it is: of this Buffer, or of a
+ * copy that it has made. */
 PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
 {
   int versioned;
@@ -113,11 +114,15 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
   if (PyTuple_Size(args)) return PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only"), NULL;
   if (buffer_hold(self)) return NULL; /* before the memory is looked at */
   PyObject *function = arrays_function("prepare_dlpack"), *one = PyTuple_New(1), *facts = NULL, *capsule = NULL;
+  PyObject *owner = self;
   if (one) PyTuple_SetItem(one, 0, Py_NewRef(self));
   if (function && one) facts = PyObject_Call(function, one, names);
-  if (facts && PyArg_ParseTuple(facts, "iip", &device.type, &device.id, &versioned))
-    capsule = dlpack_export_buffer(self, device, versioned);
-  if (!capsule) buffer_let_go(self);
+  bool is_ready = facts && PyArg_ParseTuple(facts, "iipO", &device.type, &device.id, &versioned, &owner);
+  if (is_ready && (owner == self || !buffer_hold(owner))) {
+    capsule = dlpack_export_buffer(owner, device, versioned, owner == self ? 0 : DLPACK_COPIED);
+    if (!capsule && owner != self) buffer_let_go(owner);
+  }
+  if (!capsule || owner != self) buffer_let_go(self);
   Py_XDECREF(facts);
   Py_XDECREF(one);
   Py_XDECREF(function);

@@ -43,8 +43,8 @@ enum { DLPACK_CUDA = 2, DLPACK_ROCM = 10, DLPACK_EXTENSION = 12, DLPACK_CUDA_MAN
 
 enum { DLPACK_MOST_DIMENSIONS = 64 }; /* as NumPy has */
 
-/* Flags of dl_versioned. Elements that are no whole number of bytes have no bits between them, unless they are padded. */
-enum { DLPACK_READ_ONLY = 1, DLPACK_PADDED = 4 };
+/* Flags of dl_versioned; COPIED: nobody else has the memory. Elements that are no whole number of bytes have no bits between them, unless they are padded. */
+enum { DLPACK_READ_ONLY = 1, DLPACK_COPIED = 2, DLPACK_PADDED = 4 };
 
 /* The tensor of a capsule that nobody has consumed; NULL, with an exception, also for a shape that no memory has. */
 const struct dl_tensor *dlpack_tensor(PyObject *capsule, uint64_t *flags_out);
