@@ -254,8 +254,8 @@ def _segments(resource: hipmm.Resource, ranges: list[Any]) -> list[dict[str, Any
 
 def memory_snapshot() -> dict[str, Any]:
     """The memory of all devices in the form of torch.cuda.memory._snapshot(), which the page pytorch.org/memory_viz reads
-    from a file: pickle.dump(hipmm.torch.memory_snapshot(), open("snapshot.pickle", "wb")). A segment's type is the name
-    of its resource."""
+    from a file: pickle.dump(hipmm.torch.memory_snapshot(), open("snapshot.pickle", "wb"), protocol=4). The page does not
+    know the protocol that Python 3.14 writes by default. A segment's type is the name of its resource."""
     segments: list[dict[str, Any]] = []
     built = {stack["device"] for stack in hipmm.snapshot()["stacks"]}
     for device in sorted(built):
