@@ -94,16 +94,23 @@ def test_a_buffer_keeps_its_stream():
 
 
 def test_order_between_streams(run):
-    """With the stepped scheduler nothing runs until somebody waits."""
+    """With the stepped scheduler nothing runs until somebody waits, and then in any order that the streams allow. The Buffer is of
+    the second stream, so that nothing but wait() orders the fill on the first one."""
     program = """
-import hipmm
+import hipmm, sys
 hipmm.init({"runtime": "software", "stack": ["pool", "device"]})
+right = 0
 for _ in range(20):
     first, second = hipmm.Stream(non_blocking=True), hipmm.Stream(non_blocking=True)
-    buffer = hipmm.Buffer(1000, first)
+    buffer = hipmm.Buffer(1000, second)
+    buffer.fill(0)
+    buffer.synchronize()
     buffer.fill(5, stream=first)
-    second.wait(first)
-    copy = buffer.copy(second)
-    assert copy.read() == bytes([5]) * 1000
+    if sys.argv[1] == "wait":
+        second.wait(first)
+    right += buffer.copy(second).read() == bytes([5]) * 1000
+    first.synchronize()
+print(right)
 """
-    run(program, env={"HIPMM_SOFTWARE": "scheduler=stepped,seed=3"})
+    counts = [int(run(program, way, env={"HIPMM_SOFTWARE": "scheduler=stepped,seed=3"}).stdout) for way in ("wait", "no")]
+    assert counts[0] == 20 > counts[1]
