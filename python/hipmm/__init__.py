@@ -104,6 +104,7 @@ __all__ = [
     "snapshot",
     "statistics",
     "synchronize",
+    "under_rmm",
     "using",
     "wake",
 ]
@@ -264,6 +265,19 @@ def wake(which: str | Resource | None = None, device: int | None = None) -> None
 def allocate(nbytes: SupportsIndex, stream: Any = None, resource: Resource | None = None) -> Buffer:
     """A Buffer: allocate(n) is Buffer(n)."""
     return Buffer(nbytes, stream, resource)
+
+
+def under_rmm(which: str | Resource | None = None, device: int | None = None) -> Any:
+    """Gives the real RMM, which cuDF and cuML use, hipmm's memory: makes the resource that the graph calls `which`, on a device
+    (None: the current), RMM's current resource there. Without `which` it is the resource that is current at RMM's first
+    allocation on the device (None: on each device). Returns the rmm.mr.DeviceMemoryResource, which RMM's adaptors can
+    stand above. What RMM has allocated before goes back to where it came from.
+
+    A C++ compiler makes the connection in seconds at the first use. Without one, or without the headers of RMM and CUDA, each
+    allocation calls Python, and a warning says why. Raises ImportError without RMM, and what hipmm.resource() raises."""
+    from ._under_rmm import under_rmm
+
+    return under_rmm(which, device)
 
 
 def from_dlpack(source: Any, stream: Any = None) -> View:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The bridge of hipmm.torch: bridge/torch.cpp, compiled at its first use against the headers of the PyTorch that is installed,
-kept in the user's cache ($XDG_CACHE_HOME/hipmm, by default ~/.cache/hipmm), and put into the place of PyTorch's allocator."""
+kept in the user's cache ($XDG_CACHE_HOME/hipmm, by default ~/.cache/hipmm), and put into the place of PyTorch's allocator.
+_under_rmm.py compiles and keeps bridge/rmm.cpp by the same functions."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def _check(torch: Any) -> None:
         raise Unavailable(f"PyTorch {version} is too old for the bridge, which needs {_OLDEST[0]}.{_OLDEST[1]}")
 
 
-def _compiler() -> str:
+def compiler() -> str:
     wanted = os.environ.get("CXX")
     for name in [wanted] if wanted else ["c++", "g++", "clang++"]:
         found = shutil.which(name)
@@ -70,12 +71,13 @@ def _compiler() -> str:
     raise Unavailable("no C++ compiler is found (CXX, c++, g++, clang++)")
 
 
-def _cuda_headers(root: pathlib.Path) -> pathlib.Path:
+def cuda_headers(root: pathlib.Path) -> pathlib.Path:
     """The folder of cuda_runtime_api.h: of the wheels that PyTorch depends on, or of a toolkit. A folder that has the headers
     of CUDA's compiler too is preferred. Some wheels have a few of them, and only a whole set can be mixed with the others."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
     folders = [*glob.glob(str(root.parent / "nvidia/cu[0-9]*/include")), str(root.parent / "nvidia/cuda_runtime/include")]
     folders += [os.path.join(home, "include") for home in homes if home]
+    folders += glob.glob(os.path.join(sys.prefix, "targets/*/include"))  # conda
     found = [folder for folder in folders if os.path.exists(os.path.join(folder, "cuda_runtime_api.h"))]
     whole = [folder for folder in found if os.path.exists(os.path.join(folder, "crt/host_config.h"))]
     if not found:
@@ -93,23 +95,23 @@ def _command(torch: Any) -> list[str]:
     standard = "c++20" if _release(str(torch.__version__)) >= _CXX20_SINCE else "c++17"
     has_cxx11_abi = getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)
     return [
-        *(_compiler(), f"-std={standard}", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
+        *(compiler(), f"-std={standard}", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(has_cxx11_abi)}",
-        *("-isystem", str(root / "include"), "-isystem", str(_cuda_headers(root)), "-idirafter", str(_HERE / "cuda")),
+        *("-isystem", str(root / "include"), "-isystem", str(cuda_headers(root)), "-idirafter", str(_HERE / "cuda")),
         *(str(_HERE / "torch.cpp"), *map(str, libraries)),
     ]
 
 
-def _key(torch: Any, command: list[str]) -> str:
-    """Names what the object depends on: PyTorch, the compiler, the source and the arguments."""
+def _key(versions: tuple[str, ...], command: list[str]) -> str:
+    """Names what the object depends on: the library below, the compiler, the source and the arguments."""
     digest = hashlib.sha256()
-    for text in (str(torch.__version__), str(getattr(torch.version, "git_version", "")), *command):
+    for text in (*versions, *command):
         digest.update(text.encode() + b"\0")
     for file in (command[0], *(word for word in command if word.endswith(".so"))):
         status = os.stat(file)
         digest.update(f"{status.st_size} {status.st_mtime_ns}\0".encode())
-    for file in ("torch.cpp", "cuda/crt/host_defines.h"):
-        digest.update((_HERE / file).read_bytes())
+    for source in (*(word for word in command if word.endswith(".cpp")), str(_HERE / "cuda/crt/host_defines.h")):
+        digest.update(pathlib.Path(source).read_bytes())
     return digest.hexdigest()[:24]
 
 
@@ -158,13 +160,13 @@ def _alone(file: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def _cached(torch: Any, command: list[str]) -> ctypes.CDLL:
+def _cached(name: str, versions: tuple[str, ...], command: list[str]) -> ctypes.CDLL:
     """The object of the cache, compiled where it is not there. OSError: the cache cannot be used."""
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not _is_private(folder):
         raise OSError(f"{folder} can be written by others")
-    file = folder / f"torch-{'.'.join(map(str, _release(str(torch.__version__))))}-{_key(torch, command)}.so"
+    file = folder / f"{name}-{_key(versions, command)}.so"
     if not file.exists():
         with _alone(file.with_suffix(".lock")):
             if not file.exists():
@@ -180,10 +182,11 @@ def _cached(torch: Any, command: list[str]) -> ctypes.CDLL:
     return ctypes.CDLL(str(file))
 
 
-def _load(torch: Any) -> ctypes.CDLL:
-    command = _command(torch)
+def load(name: str, versions: tuple[str, ...], command: list[str]) -> ctypes.CDLL:
+    """The object that a command compiles, from the cache where that has it; Unavailable without one. `versions` are those of
+    the library below."""
     try:
-        return _cached(torch, command)
+        return _cached(name, versions, command)
     except OSError as error:
         reason = error
     try:
@@ -195,15 +198,29 @@ def _load(torch: Any) -> ctypes.CDLL:
         raise Unavailable(f"the bridge cannot be loaded: {reason}; {error}") from None
 
 
+def functions(names: tuple[str, ...]) -> Any:
+    """hipmm's functions as a table for such an object: under `hipmm run` those of the object that serves the process."""
+    addresses = [_hipmm.function("hipmm_" + name) for name in names]
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
 # ---- In PyTorch's place
+
+
+def _versions(torch: Any) -> tuple[str, ...]:
+    return str(torch.__version__), str(getattr(torch.version, "git_version", ""))
+
+
+def _load(torch: Any) -> ctypes.CDLL:
+    name = "torch-" + ".".join(map(str, _release(str(torch.__version__))))
+    return load(name, _versions(torch), _command(torch))
 
 
 def install(torch: Any) -> None:
     """Puts the bridge into the place of PyTorch's allocator, until the process ends. Raises Unavailable, with nothing changed."""
     _check(torch)
-    addresses = [_hipmm.function("hipmm_" + name) for name in _FUNCTIONS]
+    table = functions(_FUNCTIONS)
     library = _load(torch)
-    table = (ctypes.c_void_p * len(addresses))(*addresses)
     try:
         library.hipmm_bridge_install.restype = ctypes.c_char_p
         refusal = library.hipmm_bridge_install(table, int(_hipmm.is_under_run()))

@@ -24,7 +24,7 @@ from distributed import WorkerPlugin
 
 import hipmm
 
-_FRAMEWORKS = ("cupy", "numba", "torch", "rmm")
+_FRAMEWORKS = ("cupy", "numba", "torch", "rmm", "rmm-real")
 
 
 class Setup(WorkerPlugin):  # type: ignore[misc]
@@ -32,7 +32,7 @@ class Setup(WorkerPlugin):  # type: ignore[misc]
 
     `graph` is for hipmm.init() in each worker: a dict, or the path of a file, as the workers see it. `serve` names what
     gets its memory from hipmm in the workers: "cupy", "numba" and "torch" by the use() of hipmm's modules, "rmm" by
-    hipmm.rmm.install(). Register the plugin before the workers use a GPU. Another Setup takes the place of the first, which
+    hipmm.rmm.install(), "rmm-real" by hipmm.under_rmm(). Register the plugin before the workers use a GPU. Another Setup takes the place of the first, which
     ends in each worker: hipmm is finalized, and initialised anew. Raises ValueError for an unknown name, and in
     the workers what hipmm.init() raises.
     """
@@ -62,8 +62,11 @@ class Setup(WorkerPlugin):  # type: ignore[misc]
         hipmm.init(self.graph)
         self._is_set_up = True
         for framework in self.serve:
-            module = importlib.import_module(f"hipmm.{framework}")
-            module.install() if framework == "rmm" else module.use()
+            if framework == "rmm-real":
+                hipmm.under_rmm()
+            else:
+                module = importlib.import_module(f"hipmm.{framework}")
+                module.install() if framework == "rmm" else module.use()
 
     def teardown(self, worker: Any) -> None:
         """Called by a worker when it ends."""

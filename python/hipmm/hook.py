@@ -11,7 +11,7 @@ import sys
 
 from . import _hipmm
 
-_MODULES = {"torch": "hipmm.torch", "cupy": "hipmm.cupy", "numba.cuda": "hipmm.numba"}
+_MODULES = {"torch": "hipmm.torch", "cupy": "hipmm.cupy", "numba.cuda": "hipmm.numba", "rmm": "hipmm._under_rmm"}
 
 
 def _is_wanted(framework: str) -> bool:
@@ -21,6 +21,8 @@ def _is_wanted(framework: str) -> bool:
         return bool(version.cuda or getattr(version, "hip", None))
     if framework == "numba.cuda":
         return not os.environ.get("NUMBA_CUDA_MEMORY_MANAGER") and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0"
+    if framework == "rmm":  # and not hipmm.rmm, or a module of the program that has this name
+        return hasattr(getattr(sys.modules["rmm"], "mr", None), "CallbackMemoryResource") and "hipmm.rmm" not in sys.modules
     return True
 
 

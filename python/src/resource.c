@@ -266,6 +266,12 @@ static PyObject *resource_get_device(PyObject *self, void *unused)
   return PyLong_FromLong(api.resource_device(resource_of(self)));
 }
 
+static PyObject *resource_get_handle(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromVoidPtr(resource_of(self));
+}
+
 /* Of the flag that the property has. */
 static PyObject *resource_get_access(PyObject *self, void *flag)
 {
@@ -334,6 +340,7 @@ static PyGetSetDef resource_properties[] = {
      (void *)HIPMM_ACCESS_HOST},
     {"is_device_accessible", resource_get_access, NULL, "Whether kernels of the device may read and write the memory.",
      (void *)HIPMM_ACCESS_DEVICE},
+    {"_handle", resource_get_handle, NULL, NULL, NULL}, /* for C++ that shares the resource */
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyMemberDef resource_members[] = WEAK_REFERENCES(struct resource);

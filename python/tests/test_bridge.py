@@ -185,7 +185,7 @@ def test_no_place_at_all(torch, tmp_path, monkeypatch):
 def test_an_object_that_is_damaged(torch, tmp_path):
     folder = tmp_path / "cache/hipmm"
     folder.mkdir(parents=True, mode=0o700)
-    file = folder / f"torch-2.11-{_bridge._key(torch, _bridge._command(torch))}.so"
+    file = folder / f"torch-2.11-{_bridge._key(_bridge._versions(torch), _bridge._command(torch))}.so"
     file.write_bytes(b"damaged")
     file.chmod(0o700)
     _bridge.install(torch)

@@ -189,7 +189,7 @@ static int run_run(int argc, char **argv)
        .flag = &settings.checks_streams},
       {"strict", NULL, "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
       {"no-python", NULL,
-       "leave PyTorch, CuPy and Numba their own allocators, and serve the calls that these make of the runtime",
+       "leave PyTorch, CuPy, Numba and RMM their own allocators, and serve the calls that these make of the runtime",
        .flag = &settings.is_without_python},
       {"no-driver", NULL, "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
        .flag = &settings.is_without_driver}};
@@ -218,7 +218,7 @@ const struct command run_command = {
     "A device's stack serves hipMalloc(), cudaMalloc(), cuMemAlloc() and the other functions that allocate and free "
     "device memory. The resources called \"managed\" and \"pinned\" serve managed and pinned memory, if the graph "
     "has them. All other calls go to the runtime. hipmm serves the programs that PROGRAM starts, too. In Python, "
-    "PyTorch, CuPy and Numba get hipmm as their allocator when they are first imported.\n"
+    "PyTorch, CuPy, Numba and RMM get hipmm as their allocator when they are first imported.\n"
     "\n"
     "hipmm serves functions that the program is linked to, and functions that it looks up with dlsym(), "
     "hipGetProcAddress() or cuGetProcAddress(). A CUDA runtime that is linked into the program (nvcc's default), JAX "

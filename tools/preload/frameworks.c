@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* frameworks.c: see frameworks.h, and the functions that hipmm's Python package finds in this object. In a process of
  * `hipmm run` the package uses them in place of its own libhipmm, so that there is one stack for each device: the memory of
- * PyTorch, CuPy and Numba is served once, by the stack that serves the process's other calls, and is in its report. */
+ * PyTorch, CuPy, Numba and RMM is served once, by the stack that serves the process's other calls, and is in its report. */
 #include "frameworks.h"
 
 #include "blocks.h"
@@ -21,7 +21,8 @@
 static const char *const names[FRAMEWORK_ROWS] = {
     [FRAMEWORK_TORCH_MALLOC] = "torch: malloc", [FRAMEWORK_TORCH_FREE] = "torch: free",
     [FRAMEWORK_CUPY_MALLOC] = "cupy: malloc",   [FRAMEWORK_CUPY_FREE] = "cupy: free",
-    [FRAMEWORK_NUMBA_MALLOC] = "numba: malloc", [FRAMEWORK_NUMBA_FREE] = "numba: free"};
+    [FRAMEWORK_NUMBA_MALLOC] = "numba: malloc", [FRAMEWORK_NUMBA_FREE] = "numba: free",
+    [FRAMEWORK_RMM_MALLOC] = "rmm: malloc",     [FRAMEWORK_RMM_FREE] = "rmm: free"};
 
 static atomic_uint_fast64_t calls[FRAMEWORK_ROWS], failures[FRAMEWORK_ROWS];
 
@@ -139,6 +140,25 @@ static void frameworks_cupy_free(void *stream, void *ptr, int device)
   hipmm_cupy_free(stream, ptr, device);
 }
 
+/* The package's bridge for RMM calls these in place of hipmm_allocate() and hipmm_deallocate(). */
+static enum hipmm_status frameworks_rmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
+                                                 void **ptr_out)
+{
+  FRAMEWORK_CALL(FRAMEWORK_RMM_MALLOC, hipmm_resource_device(resource), (int64_t)bytes);
+  enum hipmm_status status = hipmm_allocate(resource, bytes, stream, ptr_out);
+  call.is_failed = status != HIPMM_OK;
+  return status;
+}
+
+static enum hipmm_status frameworks_rmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes,
+                                                   hipmm_stream_t stream)
+{
+  FRAMEWORK_CALL(FRAMEWORK_RMM_FREE, hipmm_resource_device(resource), -(int64_t)bytes);
+  enum hipmm_status status = hipmm_deallocate(resource, ptr, bytes, stream);
+  call.is_failed = status != HIPMM_OK;
+  return status;
+}
+
 /* ---- Functions for the package ----
  *
  * The public functions are not exported: a program that is linked to libhipmm keeps its own. */
@@ -155,6 +175,9 @@ static const struct frameworks_function functions[] = {
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
+    /* In addition to them. */
+    {"hipmm_run_rmm_allocate", (void (*)(void))frameworks_rmm_allocate},
+    {"hipmm_run_rmm_deallocate", (void (*)(void))frameworks_rmm_deallocate},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},
 #include "functions.inc"
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* frameworks.h: what PyTorch, CuPy and Numba allocate in a process of `hipmm run`, for the report. */
+/* frameworks.h: what PyTorch, CuPy, Numba and RMM allocate in a process of `hipmm run`, for the report. */
 #ifndef HIPMM_TOOLS_PRELOAD_FRAMEWORKS_H
 #define HIPMM_TOOLS_PRELOAD_FRAMEWORKS_H
 
@@ -13,6 +13,8 @@ enum frameworks_row {
   FRAMEWORK_CUPY_FREE,
   FRAMEWORK_NUMBA_MALLOC,
   FRAMEWORK_NUMBA_FREE,
+  FRAMEWORK_RMM_MALLOC,
+  FRAMEWORK_RMM_FREE,
   FRAMEWORK_ROWS
 };
 

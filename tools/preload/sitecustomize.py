@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The hook of `hipmm run` for Python. The folder of this file is the first of PYTHONPATH, so each Python that the program
-starts runs it at its start. It makes the first import of PyTorch, CuPy and Numba give them hipmm as their allocator
-(hipmm.hook of the Python package), tells a user of JAX which setting hipmm serves, and leaves no other trace: the folder goes out of sys.path, and the sitecustomize that
-Python would have found without it is run in its place.
+starts runs it at its start. It makes the first import of PyTorch, CuPy, Numba and RMM give them hipmm as their allocator
+(hipmm.hook of the Python package), tells a user of JAX which setting hipmm serves, and leaves no other trace: the folder
+goes out of sys.path, and the sitecustomize that Python would have found without it is run in its place.
 
 Every version of Python must be able to read this file. A Python before 3.10 is left as it is.
 """
@@ -10,7 +10,7 @@ Every version of Python must be able to read this file. A Python before 3.10 is 
 import os
 import sys
 
-_FRAMEWORKS = ("torch", "cupy", "numba.cuda", "jax")
+_FRAMEWORKS = ("torch", "cupy", "numba.cuda", "rmm", "jax")
 
 
 def _say(line):
