@@ -35,7 +35,7 @@ def _rmm() -> Any:
     if rmm.__name__ == "hipmm.rmm":
         raise hipmm.StateError("rmm is hipmm.rmm in this process, whose memory is hipmm's already")
     if not hasattr(getattr(rmm, "mr", None), "CallbackMemoryResource"):
-        raise ImportError(f"the module rmm of {rmm.__file__} is no RMM, or too old: it has no rmm.mr.CallbackMemoryResource")
+        raise ImportError(f"{rmm!r} is no RMM, or too old: it has no rmm.mr.CallbackMemoryResource")
     return rmm
 
 

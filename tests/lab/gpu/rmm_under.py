@@ -73,6 +73,8 @@ def checks():
 
     if not hipmm.is_initialized():
         hipmm.init(GRAPH)
+    hipmm.resource()  # builds the stack, whose values are asked for
+    rmm.mr.set_current_device_resource(rmm.mr.CudaMemoryResource())
     before = rmm.DeviceBuffer.to_device(b"before" * 1000)
     mr = hipmm.under_rmm()
     live = lambda: hipmm.query("devices/0/pool/live_bytes")  # noqa: E731
