@@ -173,11 +173,11 @@ def page(suites, reasons):
                           str(suite.under.get("passed", 0)), str(len(suite.lost))])
         else:
             table.append([what, "not measured yet", "-", "-", "-"])
-    table.append(["HIP's own tests of ROCm 6.3 (`tests/lab/hip_tests/run.sh`)", "software device", "-", "-", str(len(_hip_rows()))])
-    table.append(["RMM's C++ tests over hipmm's resources (`tests/lab/gpu/rmm_own.py`)", "-", "-", "-", str(len(rmm_own.KNOWN))])
+    table.append(["HIP's own tests of ROCm 6.3 (`tests/lab/hip_tests/run.sh`)", "software device, [figures](trust.md#the-software-device-is-hip)", "-", "-", str(len(_hip_rows()))])
+    table.append(["RMM's C++ tests over hipmm's resources (`tests/lab/gpu/rmm_own.py`)", "software device, GPU", "-", "-", str(len(rmm_own.KNOWN))])
     lines += _table(["suite", "on", "pass alone", "pass under run", "stop"], table)
-    lines += ["", "Cases that pass only under `hipmm run` are in the third column too. `make check` runs the cases of `residents.py` that need",
-              "no GPU. The rest is run on a machine with a GPU:", "", "```sh",
+    lines += ["", "A case can also pass only under `hipmm run`, so the columns need not differ by what stops. `make check` runs the cases of",
+              "`residents.py` that need no GPU. The rest is run on a machine with a GPU:", "", "```sh",
               "CUPY=/path/cupy JAX=/path/jax sh tests/lab/gpu/suites.sh RESULTS residents cupy jax    # in a bundle, see tests/lab/gpu",
               "python3 tests/lab/ledger/ledger.py record RESULTS                                      # in a clone", "```", "", "## What stops"]
     for name, what in SUITES.items():
