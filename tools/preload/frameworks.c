@@ -122,11 +122,25 @@ static enum hipmm_status frameworks_torch_try_malloc(size_t bytes, int device, h
   return status;
 }
 
+/* The bytes of CuPy's live blocks: its pool's figures are not to count what the program asks the runtime for. */
+static atomic_int_fast64_t cupy_bytes[DEVICES_MOST];
+
+static void frameworks_count_cupy(int device, int64_t bytes)
+{
+  if (device >= 0 && device < DEVICES_MOST) atomic_fetch_add_explicit(&cupy_bytes[device], bytes, memory_order_relaxed);
+}
+
+static int64_t frameworks_cupy_bytes(int device)
+{
+  return device >= 0 && device < DEVICES_MOST ? atomic_load(&cupy_bytes[device]) : 0;
+}
+
 static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
 {
   FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
   void *ptr = hipmm_cupy_malloc(stream, bytes, device);
   call.is_failed = bytes && !ptr;
+  if (ptr) frameworks_count_cupy(device, (int64_t)bytes);
   return ptr;
 }
 
@@ -136,6 +150,7 @@ static void frameworks_cupy_free(void *stream, void *ptr, int device)
   size_t bytes;
   hipmm_torch_base_alloc(ptr, &bytes);
   FRAMEWORK_CALL(FRAMEWORK_CUPY_FREE, device, -(int64_t)bytes);
+  frameworks_count_cupy(device, -(int64_t)bytes);
   hipmm_cupy_free(stream, ptr, device);
 }
 
@@ -155,6 +170,7 @@ static const struct frameworks_function functions[] = {
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
+    {"hipmm_run_cupy_bytes", (void (*)(void))frameworks_cupy_bytes},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},
 #include "functions.inc"
 };

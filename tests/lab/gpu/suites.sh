@@ -66,7 +66,8 @@ facts() {
   "$python" - "$@" >"$results/$suite-facts.txt" 2>/dev/null <<'END' || :
 import importlib.metadata, subprocess, sys
 for name in sys.argv[1:]:
-    found = [d for d in importlib.metadata.distributions() if (d.metadata["Name"] or "").startswith(name)]
+    found = [d for d in importlib.metadata.distributions() if (d.metadata["Name"] or "") == name or
+             name[-1] == "-" and (d.metadata["Name"] or "").startswith(name)]
     if found:
         print(found[0].metadata["Name"], found[0].version)
         break
