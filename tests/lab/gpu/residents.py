@@ -390,14 +390,14 @@ int main(int argc, char **argv)
 """
 
 
-def sanitized(*words, status=0):
+def sanitized(*words, status=0, env=None):
     tool, compiler = (shutil.which(name) or shutil.which(f"/usr/local/cuda/bin/{name}") for name in ("compute-sanitizer", "nvcc"))
     if not tool or not compiler or library()[1] != "cuda":
         raise Skip("no compute-sanitizer, or no nvcc")
     with open("sanitized.cu", "w") as file:
         file.write(SANITIZED)
     subprocess.run([compiler, "-arch=native", "-o", "sanitized", "sanitized.cu"], check=True)
-    return program([tool, "--error-exitcode", "9", "./sanitized", *words], status=status)
+    return program([tool, "--error-exitcode", "9", "./sanitized", *words], env, status)
 
 
 @case
@@ -408,6 +408,11 @@ def compute_sanitizer():
 @case
 def compute_sanitizer_finds_a_write_beyond_a_block():
     sanitized("100", status=9)
+
+
+@case
+def compute_sanitizer_finds_a_write_beyond_a_block_without_a_pool():
+    sanitized("100", status=9, env=graph('{ "stack": [ "device" ] }'))
 
 
 @case
@@ -547,7 +552,7 @@ assert train() > 0
 if child == 0:
     os._exit(3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-""")
+""", env={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"})  # is_available() is to start no CUDA
 
 
 @case
