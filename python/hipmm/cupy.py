@@ -37,6 +37,10 @@ class Allocator:
     def __init__(self) -> None:
         self._message = ctypes.CFUNCTYPE(ctypes.c_char_p)(_hipmm.function("hipmm_last_error_message"))
         self._functions = [_hipmm.function(name) for name in ("hipmm_cupy_malloc", "hipmm_cupy_free")]
+        self._run_bytes: Any = None
+        if _hipmm.is_under_run():
+            address = _hipmm.function("hipmm_run_cupy_bytes")
+            self._run_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int)(address)
         self._allocators: dict[tuple[int, int], Any] = {}
         self._before: Any = None  # the pool that this one replaced
         self._limits: dict[int, int] = {}
@@ -75,7 +79,10 @@ class Allocator:
         return memory
 
     def used_bytes(self) -> int:
-        """The bytes of all live blocks of the current resource's stack."""
+        """The bytes of all live blocks of the current resource's stack; under `hipmm run`, whose stack serves the program's other
+        calls too, of CuPy's own."""
+        if self._run_bytes:
+            return int(self._run_bytes(self._device()))
         return sum(nbytes for _, nbytes, state, _, _ in self._blocks() if state == "live")
 
     def free_bytes(self) -> int:

@@ -192,6 +192,25 @@ def test_cupy_and_numba_are_served(serve):
     assert report["memory"][0]["peak_requested_bytes"] == 9 * MIB
 
 
+def test_cupys_pool_counts_cupys_blocks_alone(serve):
+    """CuPy's own pool does not have what the program asks the runtime for."""
+    ended = serve("""
+        import cupy, ctypes
+        pool, runtime, ptr = cupy._default_memory_pool, ctypes.CDLL(None), ctypes.c_void_p()
+        def used():
+            assert pool.used_bytes() + pool.free_bytes() == pool.total_bytes()
+            return pool.used_bytes()
+        before, memory = used(), pool.malloc(2 << 20)
+        assert runtime.hipMalloc(ctypes.byref(ptr), ctypes.c_size_t(3 << 20)) == 0
+        print(before, used() >> 20, pool.total_bytes() >= 5 << 20)
+        del memory
+        print(used())
+        assert runtime.hipFree(ptr) == 0
+        print(used())
+    """)
+    assert ended.stdout.splitlines() == ["0 2 True", "0", "0"]
+
+
 def test_jax_says_which_of_its_settings_is_served(serve, folder):
     jax, plugin = folder / "modules" / "jax", folder / "modules" / "jax_plugins" / "xla_cuda13"
     for package in (jax, plugin):

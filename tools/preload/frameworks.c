@@ -132,11 +132,25 @@ static void frameworks_pass(int passes)
     reentry_leave();
 }
 
+/* The bytes of CuPy's live blocks: its pool's figures are not to count what the program asks the runtime for. */
+static atomic_int_fast64_t cupy_bytes[DEVICES_MOST];
+
+static void frameworks_count_cupy(int device, int64_t bytes)
+{
+  if (device >= 0 && device < DEVICES_MOST) atomic_fetch_add_explicit(&cupy_bytes[device], bytes, memory_order_relaxed);
+}
+
+static int64_t frameworks_cupy_bytes(int device)
+{
+  return device >= 0 && device < DEVICES_MOST ? atomic_load(&cupy_bytes[device]) : 0;
+}
+
 static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
 {
   FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
   void *ptr = hipmm_cupy_malloc(stream, bytes, device);
   call.is_failed = bytes && !ptr;
+  if (ptr) frameworks_count_cupy(device, (int64_t)bytes);
   return ptr;
 }
 
@@ -146,6 +160,7 @@ static void frameworks_cupy_free(void *stream, void *ptr, int device)
   size_t bytes;
   hipmm_torch_base_alloc(ptr, &bytes);
   FRAMEWORK_CALL(FRAMEWORK_CUPY_FREE, device, -(int64_t)bytes);
+  frameworks_count_cupy(device, -(int64_t)bytes);
   hipmm_cupy_free(stream, ptr, device);
 }
 
@@ -190,6 +205,7 @@ static const struct frameworks_function functions[] = {
     {"hipmm_run_pass", (void (*)(void))frameworks_pass},
     {"hipmm_run_rmm_allocate", (void (*)(void))frameworks_rmm_allocate},
     {"hipmm_run_rmm_deallocate", (void (*)(void))frameworks_rmm_deallocate},
+    {"hipmm_run_cupy_bytes", (void (*)(void))frameworks_cupy_bytes},
 #define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},
 #include "functions.inc"
 };

@@ -63,7 +63,7 @@ def run(words, seconds):
     folder, results, *files = words
     results = os.path.abspath(results)
     os.chdir(folder)
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--tb=short", "--continue-on-collection-errors", *files]
+    arguments = ["-q", "--rootdir", ".", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--tb=short", "--continue-on-collection-errors", *files]
     status = pytest.main(arguments, [Plugin(results, seconds)])
     failed, nothing_left = pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED
     return 0 if status == failed or (status == nothing_left and outcomes.read(results)) else int(status)

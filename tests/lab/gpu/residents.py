@@ -390,14 +390,14 @@ int main(int argc, char **argv)
 """
 
 
-def sanitized(*words, status=0):
+def sanitized(*words, status=0, env=None):
     tool, compiler = (shutil.which(name) or shutil.which(f"/usr/local/cuda/bin/{name}") for name in ("compute-sanitizer", "nvcc"))
     if not tool or not compiler or library()[1] != "cuda":
         raise Skip("no compute-sanitizer, or no nvcc")
     with open("sanitized.cu", "w") as file:
         file.write(SANITIZED)
     subprocess.run([compiler, "-arch=native", "-o", "sanitized", "sanitized.cu"], check=True)
-    return program([tool, "--error-exitcode", "9", "./sanitized", *words], status=status)
+    return program([tool, "--error-exitcode", "9", "./sanitized", *words], env, status)
 
 
 @case
@@ -408,6 +408,11 @@ def compute_sanitizer():
 @case
 def compute_sanitizer_finds_a_write_beyond_a_block():
     sanitized("100", status=9)
+
+
+@case
+def compute_sanitizer_finds_a_write_beyond_a_block_without_a_pool():
+    sanitized("100", status=9, env=graph('{ "stack": [ "device" ] }'))
 
 
 @case
@@ -547,7 +552,7 @@ assert train() > 0
 if child == 0:
     os._exit(3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-""")
+""", env={"PYTORCH_NVML_BASED_CUDA_CHECK": "1"})  # is_available() is to start no CUDA
 
 
 @case
@@ -620,24 +625,17 @@ def torchrun_with_a_rank_killed():
         raise Skip("no PyTorch with a device")
     with open("rank.py", "w") as file:
         file.write(f"""
-import os, signal, sys, torch
-import torch.distributed as dist
-if not torch.cuda.is_available(): sys.exit(0)
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-torch.cuda.set_device(rank % torch.cuda.device_count())
+import os, signal, sys, time, torch
+rank, attempt = (os.environ[name] for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
+torch.cuda.set_device(int(rank) % torch.cuda.device_count())
 {TRAIN}
-if rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-    os.kill(os.getpid(), signal.SIGKILL)
-total = torch.tensor([1.0])
-dist.all_reduce(total)
-assert total.item() == 2
-print("rank", rank, "after", os.environ["TORCHELASTIC_RESTART_COUNT"])
-dist.destroy_process_group()
+if attempt == "0":
+    os.kill(os.getpid(), signal.SIGKILL) if rank == "1" else time.sleep(60)
+print("rank", rank, "after", attempt, flush=True)
 """)
     torch("")
     output, _ = program([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval",
-                         "0.2", "--master-port", "0", "rank.py"])
+                         "0.2", "--standalone", "rank.py"])
     assert sorted(re.findall(r"rank (\d) after (\d)", output)) == [("0", "1"), ("1", "1")], output
 
 

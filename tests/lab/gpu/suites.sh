@@ -13,7 +13,8 @@
 # jax           JAX, a checkout of JAX: memory and arrays, with XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async
 # jax-default   the same cases with JAX's default allocator
 # numba         NUMBA, a folder with numba-cuda's testing/conftest.py, its tests/cudadrv, and the package filecheck
-# cuda trees mp TORCH, PyTorch's folder test: test_cuda.py, inductor/test_cudagraph_trees.py, test_multiprocessing.py
+# cuda trees mp multi   TORCH, PyTorch's folder test: test_cuda.py, inductor/test_cudagraph_trees.py, test_multiprocessing.py,
+#               test_cuda_multigpu.py
 # samples       SAMPLES, a folder of built programs, such as CUDA's samples
 # residents     programs of this folder (residents.py), which need no checkout
 #
@@ -24,7 +25,7 @@ tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${BUNDLE-$tests/../../..}" && pwd)
 python=${PYTHON-python3}
 hipmm=${HIPMM-$root/hipmm}
-[ $# -ge 2 ] || { sed -n '4,26s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '4,27s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 results=$(cd "$1" && pwd)
 shift
@@ -66,7 +67,8 @@ facts() {
   "$python" - "$@" >"$results/$suite-facts.txt" 2>/dev/null <<'END' || :
 import importlib.metadata, subprocess, sys
 for name in sys.argv[1:]:
-    found = [d for d in importlib.metadata.distributions() if (d.metadata["Name"] or "").startswith(name)]
+    found = [d for d in importlib.metadata.distributions() if (d.metadata["Name"] or "") == name or
+             name[-1] == "-" and (d.metadata["Name"] or "").startswith(name)]
     if found:
         print(found[0].metadata["Name"], found[0].version)
         break
@@ -99,13 +101,14 @@ for word in "$@"; do
   numba)
     facts numba-cuda
     each pytest_cases.py "$(folder NUMBA "${NUMBA-}" cudadrv)" cudadrv ;;
-  cuda | trees | mp)
+  cuda | trees | mp | multi)
     facts torch
     place=$(folder TORCH "${TORCH-}" test_cuda.py)
     case $suite in
     cuda) each torch_cases.py "$place/test_cuda.py" ;;
     trees) each torch_cases.py "$place/inductor/test_cudagraph_trees.py" ;;
     mp) each torch_cases.py "$place/test_multiprocessing.py" --cuda ;;
+    multi) each torch_cases.py "$place/test_cuda_multigpu.py" ;;
     esac ;;
   samples)
     facts

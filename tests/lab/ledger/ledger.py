@@ -32,6 +32,7 @@ SUITES = {
     "cuda": "PyTorch's `test_cuda.py`",
     "trees": "PyTorch's `test_cudagraph_trees.py`",
     "mp": "PyTorch's `test_multiprocessing.py`, the CUDA cases",
+    "multi": "PyTorch's `test_cuda_multigpu.py`",
     "cupy": "CuPy's `cuda_tests`: memory, streams, graphs, devices, pinned memory",
     "jax": "JAX's tests of memory and arrays, with `XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async`",
     "jax-default": "JAX's tests of memory and arrays, with its default allocator",
@@ -78,7 +79,7 @@ class Suite:
 
 
 def _said(outcome, why):
-    why = why.replace("\t", " ").replace("|", "/")
+    why = why.partition(" Traceback (most recent call last)")[0].replace("\t", " ").replace("|", "/")
     return f"{outcome}: {why[:160].strip()}" if why else outcome
 
 
@@ -173,11 +174,11 @@ def page(suites, reasons):
                           str(suite.under.get("passed", 0)), str(len(suite.lost))])
         else:
             table.append([what, "not measured yet", "-", "-", "-"])
-    table.append(["HIP's own tests of ROCm 6.3 (`tests/lab/hip_tests/run.sh`)", "software device", "-", "-", str(len(_hip_rows()))])
-    table.append(["RMM's C++ tests over hipmm's resources (`tests/lab/gpu/rmm_own.py`)", "-", "-", "-", str(len(rmm_own.KNOWN))])
+    table.append(["HIP's own tests of ROCm 6.3 (`tests/lab/hip_tests/run.sh`)", "software device, [figures](trust.md#the-software-device-is-hip)", "-", "-", str(len(_hip_rows()))])
+    table.append(["RMM's C++ tests over hipmm's resources (`tests/lab/gpu/rmm_own.py`)", "software device, GPU", "-", "-", str(len(rmm_own.KNOWN))])
     lines += _table(["suite", "on", "pass alone", "pass under run", "stop"], table)
-    lines += ["", "Cases that pass only under `hipmm run` are in the third column too. `make check` runs the cases of `residents.py` that need",
-              "no GPU. The rest is run on a machine with a GPU:", "", "```sh",
+    lines += ["", "A case can also pass only under `hipmm run`, so the columns need not differ by what stops. `make check` runs the cases of",
+              "`residents.py` that need no GPU. The rest is run on a machine with a GPU:", "", "```sh",
               "CUPY=/path/cupy JAX=/path/jax sh tests/lab/gpu/suites.sh RESULTS residents cupy jax    # in a bundle, see tests/lab/gpu",
               "python3 tests/lab/ledger/ledger.py record RESULTS                                      # in a clone", "```", "", "## What stops"]
     for name, what in SUITES.items():
@@ -227,8 +228,11 @@ def write_page():
 def record(folders):
     suites = read_results()
     for name, suite in found_in(folders).items():
-        if not suite.facts:
-            suite.facts = suites[name].facts if name in suites else ""
+        before = suites.get(name, Suite())
+        suite.facts = suite.facts or before.facts
+        count, count_before = sum(suite.native.values()), sum(before.native.values())
+        if suite.facts == before.facts and count < count_before:
+            raise Mistake(f"{name}: {count} cases, fewer than the {count_before} that are recorded; run them all")
         suites[name] = suite
         print(f"{name}: {suite.native.get('passed', 0)} pass alone, {suite.under.get('passed', 0)} under hipmm run, {len(suite.lost)} stop")
     write_results(suites)

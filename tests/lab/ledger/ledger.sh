@@ -56,6 +56,8 @@ for way in native run; do
 done
 printf 'begun a::two\nfailed a::two AssertionError: a | b\nbegun a::one\nbegun a::four\npassed a::four\nend\n' >new/cupy-run.txt
 copy check || { fail "the copy" && cat "$work/out"; }
+: >copy/tests/lab/ledger/results.txt
+: >copy/tests/lab/ledger/reasons.txt
 copy record new && fail "cases without a reason are taken"
 shows '^FAIL: cupy: a::one passes alone and not under hipmm run (crashed)'
 shows '^FAIL: cupy: a::two passes alone and not under hipmm run (failed: AssertionError: a / b)'
@@ -67,6 +69,11 @@ grep -q '^| `one` | crashed | this is why |$' copy/doc/stops.md || fail "the pag
 sed -i 's/^failed a::two.*/passed a::two/' new/cupy-run.txt
 copy record new && fail "a reason that is past is not noticed"
 shows '^FAIL: cupy: a::two passes now: take its row out of '
+copy page
+cp -r new fewer
+sed -i '/a::four/d; /a::one/d' fewer/cupy-*.txt
+copy record fewer && fail "fewer cases are taken"
+shows 'cupy: 2 cases, fewer than the 3 that are recorded'
 printf 'nosuch\ta::one\twhy\n' >>copy/tests/lab/ledger/reasons.txt
 copy check && fail "a suite that is none"
 shows 'reasons.txt: a row is SUITE<tab>CASE<tab>REASON'
