@@ -202,6 +202,8 @@ def install(torch: Any) -> None:
     """Puts the bridge into the place of PyTorch's allocator, until the process ends. Raises Unavailable, with nothing changed."""
     _check(torch)
     addresses = [_hipmm.function("hipmm_" + name) for name in _FUNCTIONS]
+    if _hipmm.is_under_run():
+        addresses[_FUNCTIONS.index("device_held_bytes")] = _hipmm.function("hipmm_run_torch_held_bytes")
     library = _load(torch)
     table = (ctypes.c_void_p * len(addresses))(*addresses)
     try:
