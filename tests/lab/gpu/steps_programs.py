@@ -116,7 +116,7 @@ def ways_by_turns(proof, programs, *words):
 
 def programs(proof):
     if needs(proof, "programs", "torch"):
-        ways_by_turns(proof, PROGRAMS, "--turns", 60, "--seconds", 24, "--budget")
+        ways_by_turns(proof, PROGRAMS, "--turns", 60, "--seconds", 22, "--budget")
 
 
 def serving(proof):
