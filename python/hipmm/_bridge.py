@@ -245,7 +245,9 @@ def install(torch: Any, may_be_newer: bool = False) -> None:
     global _library
     _check(torch, may_be_newer)
     is_under_run = _hipmm.is_under_run()
-    table = functions(_FUNCTIONS, _hipmm.function("hipmm_run_pass") if is_under_run else None)
+    of_run = {"device_held_bytes": "run_torch_held_bytes"} if is_under_run else {}
+    names = tuple(of_run.get(name, name) for name in _FUNCTIONS)
+    table = functions(names, _hipmm.function("hipmm_run_pass") if is_under_run else None)
     library = _load(torch)
     try:
         library.hipmm_bridge_install.restype = ctypes.c_char_p

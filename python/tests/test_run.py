@@ -170,6 +170,35 @@ def test_a_failed_try_is_not_counted(serve):
     assert report["memory"][0]["live_bytes"] == 1100
 
 
+def test_pytorchs_share_of_what_is_held(serve):
+    """The bridge's figures, by which memory_reserved() and a memory fraction go, leave out what other libraries have."""
+    ended = serve(ALLOCATE + """
+        import ctypes, hipmm
+        held = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(
+            hipmm._hipmm.function("hipmm_run_torch_held_bytes"))
+
+        def share():
+            now, peak = ctypes.c_size_t(), ctypes.c_size_t()
+            assert held(0, ctypes.byref(now), ctypes.byref(peak)) == 0 == held(0, None, None)
+            return now.value, peak.value
+
+        runtime, ptr, (alone, _) = ctypes.CDLL(None), ctypes.c_void_p(), share()
+        assert alone == hipmm.held_bytes()[0] >= 5 << 20
+        assert runtime.hipMalloc(ctypes.byref(ptr), ctypes.c_size_t(64 << 20)) == 0
+        now, peak = share()
+        whole, most = hipmm.held_bytes()
+        assert (now, peak) == (whole - (64 << 20), most - (64 << 20)) and now < alone + (64 << 20), (now, peak, whole, most)
+        assert runtime.hipFree(ptr) == 0
+        hipmm.resource().trim()
+        assert share() == hipmm.held_bytes()
+        allocator.free(block, 5 << 20, 0, None)
+        hipmm.resource().trim()
+        assert share()[0] == hipmm.held_bytes()[0]
+        assert held(9, None, None) != 0
+    """)
+    assert ended.stderr == ""
+
+
 def test_cupy_and_numba_are_served(serve):
     ended = serve("""
         import cupy, fakes, hipmm

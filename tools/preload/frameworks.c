@@ -145,6 +145,25 @@ static int64_t frameworks_cupy_bytes(int device)
   return device >= 0 && device < DEVICES_MOST ? atomic_load(&cupy_bytes[device]) : 0;
 }
 
+/* In the place of hipmm_device_held_bytes(): without the live blocks of others, such as cuBLAS, which PyTorch's figures do not
+ * have when the driver serves them. */
+static enum hipmm_status frameworks_torch_held_bytes(int device, size_t *now_out, size_t *peak_out)
+{
+  size_t now, peak, live = 0;
+  enum hipmm_status status = hipmm_device_held_bytes(device, &now, &peak);
+  if (!status) status = hipmm_torch_memory(device, &live, NULL);
+  if (status) return status;
+  const struct served_device *served = devices_if_served(device);
+  int64_t others = served ? atomic_load(&served->usage[KIND_DEVICE].bytes) - (int64_t)live : 0;
+  if (others > 0) { /* else another thread's block is counted at one place yet */
+    now -= (size_t)others < now ? (size_t)others : now;
+    peak -= (size_t)others < peak ? (size_t)others : peak;
+  }
+  if (now_out) *now_out = now;
+  if (peak_out) *peak_out = peak > now ? peak : now;
+  return HIPMM_OK;
+}
+
 static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
 {
   FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
@@ -195,13 +214,14 @@ struct frameworks_function {
 };
 
 static const struct frameworks_function functions[] = {
-    /* In place of those of the same name. */
+    /* In place of those of the same name; for the bridge of hipmm.torch alone. */
     {"hipmm_torch_malloc", (void (*)(void))hipmm_run_torch_malloc},
     {"hipmm_torch_try_malloc", (void (*)(void))frameworks_torch_try_malloc},
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
     /* In addition to them. */
+    {"hipmm_run_torch_held_bytes", (void (*)(void))frameworks_torch_held_bytes},
     {"hipmm_run_pass", (void (*)(void))frameworks_pass},
     {"hipmm_run_rmm_allocate", (void (*)(void))frameworks_rmm_allocate},
     {"hipmm_run_rmm_deallocate", (void (*)(void))frameworks_rmm_deallocate},

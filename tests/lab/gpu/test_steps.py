@@ -234,10 +234,10 @@ class Training(unittest.TestCase):
         folder = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder)
         for name, copy in (("torch_turns.py", "torch_turns.py"), ("torch_train.py", "trains.py"),
-                           ("torch_models.py", "torch_models.py")):
+                           ("torch_models.py", "torch_models.py"), ("driver_memory.py", "driver_memory.py")):
             shutil.copy(HERE / name, folder / copy)
         (folder / "torch_train.py").write_text(textwrap.dedent(NO_CUDA))
-        small = ["--layers", 1, "--batch", 1, "--length", 16]
+        small = ["--layers", 1, "--batch", 2, "--length", 16]
         decoder = [*small, "--width", 64]
         for words in (["graphs", "--nodes", 16], ["gpt2", *small], ["lora", *decoder, "--rank", 2], ["reinforce", *decoder],
                       ["beam", *decoder, "--beams", 2], ["volumes", "--width", 4, "--edge", 16],

@@ -77,6 +77,7 @@ class Engine:
             torch.manual_seed(7)
             self.model = torch_models.Decoder(chosen.layers, chosen.width, max(SIZES), chosen.length)
             self.model = self.model.requires_grad_(False).bfloat16()
+        torch.cuda.empty_cache()  # what loading has left
         self.checkpoint = on_host(self.model)
         with self.place("kv"):
             self.cache = self.new_cache()
@@ -193,11 +194,6 @@ class OnHipmm(Engine):
 # ---- What is measured
 
 
-def used():
-    free, total = torch.cuda.mem_get_info()
-    return total - free
-
-
 def timed(function, *words):
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -217,9 +213,9 @@ def spoil(asleep, awake):
 def measure(chosen):
     torch.cuda.init()
     torch.ones(64, 64, device="cuda") @ torch.ones(64, 64, device="cuda")  # loads what a program has anyway
-    before = used()
+    before = used_bytes()
     seconds, engine = timed(Engine if chosen.way == "native" else OnHipmm, chosen)
-    figures = {"way": chosen.way, "start": seconds, "awake": used() - before, "right": True}
+    figures = {"way": chosen.way, "start": seconds, "awake": used_bytes() - before, "right": True}
     random = torch.Generator().manual_seed(3)
     prompts = [torch.randint(torch_models.TOKENS, (count, PROMPT), generator=random).cuda() for count in (1, 5, 64)]
     expected = [engine.serve(each) for each in prompts]
@@ -227,7 +223,7 @@ def measure(chosen):
     figures["decode"] = timed(engine.serve, prompts[2])[0] / (PROMPT + ANSWER)
     for level in (1, 2):
         figures[f"sleep{level}"], _ = timed(engine.sleep, level)
-        asleep = used()
+        asleep = used_bytes()
         figures[f"asleep{level}"] = asleep - before
         reserved = [value for name, value in torch.cuda.memory_stats().items() if name.startswith("reserved") and "current" in name]
         assert min(reserved) >= 0, reserved
@@ -314,6 +310,7 @@ if __name__ == "__main__":
         if chosen.way != "pool":
             hipmm.torch.use()
     import torch_models
+    from driver_memory import used_bytes
     from torch.nn import functional
 
     sys.exit(one_way(chosen))

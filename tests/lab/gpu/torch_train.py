@@ -32,8 +32,8 @@ OPTIONS = {
     "graphs": {"layers": 4, "nodes": 8192},
     "llama": {"layers": 16, "width": 2048, "batch": 4, "length": 1024},
     "lora": {"layers": 16, "width": 2048, "batch": 4, "length": 2048, "rank": 16},
-    "reinforce": {"layers": 8, "width": 1024, "batch": 32, "length": 384},
-    "beam": {"layers": 8, "width": 1024, "batch": 8, "length": 160, "beams": 8},
+    "reinforce": {"layers": 4, "width": 1024, "batch": 32, "length": 192},
+    "beam": {"layers": 4, "width": 1024, "batch": 8, "length": 128, "beams": 8},
     "volumes": {"width": 32, "batch": 1, "edge": 128},
 }
 
@@ -84,6 +84,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402
 import torch_models  # noqa: E402
+from driver_memory import used_bytes  # noqa: E402
 
 MODELS = {"gpt2": torch_models.Gpt2, "graphs": torch_models.Graphs, "llama": torch_models.Decoder,
           "lora": torch_models.Lora, "reinforce": torch_models.Reinforce, "beam": torch_models.Beam,
@@ -104,16 +105,11 @@ class Held:
         self.now = self.most = 0
         self.begin_turn()
 
-    @staticmethod
-    def _used():
-        free, total = torch.cuda.mem_get_info()
-        return total - free
-
     def begin_turn(self):
-        self.others = self._used() - self.now
+        self.others = used_bytes() - self.now
 
     def look(self):
-        self.now = self._used() - self.others
+        self.now = used_bytes() - self.others
         self.most = max(self.most, self.now)
 
 
