@@ -21,6 +21,7 @@ run 0 report --json a.csv b.csv
 has memories.0.peak.bytes 1000
 has memories.1.peak.bytes 5000
 has memories.1.overlaid 0
+has memories.1.log '"b.csv"'
 run 0 report --json --process 2 a.csv b.csv
 has peak.bytes 5000
 run 1 report --process 3 a.csv b.csv
@@ -36,6 +37,14 @@ run 0 convert --process 2 a.csv b.csv -o both.csv
 run 0 plan --json a.csv b.csv
 has logs.0.peak_requested_bytes 1000
 has logs.1.peak_requested_bytes 5000
+
+# Two hosts can have one number of a process.
+printf '{"event":"allocate","uid":5,"payload":{"size":8},"result":{"memory_ptr":"0x100"}}\n' >host1.json
+cp host1.json host2.json
+run 1 convert host1.json host2.json -o both.csv
+says ': choose one with host1.json alone or host2.json alone$'
+run 0 report --json host1.json host2.json
+has memories.1.overlaid 0
 
 # A log that was rotated is one: its process goes on.
 mv b.csv b.csv.0
@@ -84,7 +93,7 @@ has logs 2
 run 0 tune --json --quick --seconds 2 --device 2 two.json
 has logs 1
 run 1 bench --workload replay --trace two.json
-says '^hipmm: bench: device 0 and device 2 are address spaces'
+says '^hipmm: bench: device 0 and device 2 are address spaces of their own, and one is played: choose one with `hipmm convert` and --device 0'
 run 1 convert two.json -o one.csv
 says '^hipmm: convert: device 0 and device 2 are address spaces of their own, and one log has one: choose one with --device 0 or --device 2$'
 run 0 convert two.json -o all.pickle

@@ -273,6 +273,17 @@ prints '^    held: 8 MiB$'
 run 1 convert snapshot.json
 grep -q '^hipmm: snapshot.json: is a snapshot of hipmm, which has no events: `hipmm report` alone shows it$' "$work/err" ||
   fail "convert of a snapshot: $(cat "$work/err")"
+# A list of them, and a file whose last one is not whole.
+{ printf '[' && cat snapshot.json && printf ', ' && cat snapshot.json && printf ']'; } >list.json
+"$hipmm" report --json list.json >"$work/clean" || fail "a list of snapshots"
+"$hipmm" report --json snapshot.json snapshot.json | sed 's/"snapshot.json and 1 more"/"list.json"/' | cmp - "$work/clean" ||
+  fail "a list of snapshots is something else than its parts"
+{ cat snapshot.json && head -c 40 snapshot.json; } >cut.json
+"$hipmm" report --json cut.json >"$work/clean" 2>"$work/err" || fail "a file that is cut off: $(cat "$work/err")"
+grep -q '^hipmm: cut.json: the file is cut off: the last of its reports is not whole$' "$work/err" || fail "no word of the cut"
+"$hipmm" report --json snapshot.json | sed 's/"snapshot.json"/"cut.json"/' | cmp - "$work/clean" || fail "what is whole is not read"
+run 2 report --device 0 snapshot.json
+says '^hipmm: report: --device and --process choose from logs; snapshot.json is the state of a process$'
 run 1 report snapshot.json small.csv
 says '^hipmm: report: of the 2 files 1 is no log but a snapshot or the report of a process; report these apart$'
 cat >run.json <<'END'

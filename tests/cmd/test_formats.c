@@ -302,6 +302,9 @@ static void reads_rows_among_other_lines(void **state)
   assert_string_equal(remark, "left out: 2 lines that are no row of RMM's log");
   assert_int_equal(read_text("starting\n101,14:21:19.998533,allocate,here,256,0x2\n"), -1);
   assert_contains(message, ":2: \"here\" is no pointer");
+  assert_int_equal(read_text("101,14:21:19.998533,alocate,0x100,256,0x2\n101,14:21:19.998533,allocate,0x200,256,0x2\n"),
+                   -1);
+  assert_contains(message, ":1: \"alocate\" is no action");
 }
 
 static void reads_the_action_deallocate_and_seconds_since_1970(void **state)
@@ -864,10 +867,23 @@ static uint64_t draw(uint64_t *random, uint64_t below)
   return *random % below;
 }
 
+static void damage(const char *data, size_t bytes, uint64_t *random)
+{
+  enum { TIMES = 250 };
+  char *damaged = malloc(bytes);
+  assert_non_null(damaged);
+  for (int time = 0; time < TIMES; time++) {
+    memcpy(damaged, data, bytes);
+    for (uint64_t n = draw(random, 4); n > 0; n--) damaged[draw(random, bytes)] = (char)draw(random, 256);
+    write_bytes(damaged, draw(random, 2) ? bytes : draw(random, bytes + 1));
+    assert_in_range(read_rows() + 1, 0, 20);
+  }
+  free(damaged);
+}
+
 /* Nothing in a file is trusted: no damage leads a reader astray (the sanitizers look). */
 static void survives_every_damage(void **state)
 {
-  enum { TIMES = 250 };
   static const char *const names[] = {"torch_snapshot.pickle",
                                       "torch_snapshot.json",
                                       "umpire.json",
@@ -875,21 +891,16 @@ static void survives_every_damage(void **state)
                                       "umpire_2022.03.json",
                                       "rocprofv3_memory_allocation_trace.csv",
                                       "nsys.sqlite"};
+  static const char *const logs[] = {spark, rmm_events, kokkos, umpire_v2, rocprof};
   uint64_t random = 7;
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     size_t bytes;
-    char *data = sample(names[i], &bytes), *damaged = malloc(bytes);
-    assert_non_null(damaged);
-    for (int time = 0; time < TIMES; time++) {
-      memcpy(damaged, data, bytes);
-      for (uint64_t n = draw(&random, 4); n > 0; n--) damaged[draw(&random, bytes)] = (char)draw(&random, 256);
-      write_bytes(damaged, draw(&random, 2) ? bytes : draw(&random, bytes + 1));
-      assert_in_range(read_rows() + 1, 0, 20);
-    }
-    free(damaged);
+    char *data = sample(names[i], &bytes);
+    damage(data, bytes, &random);
     free(data);
   }
+  for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) damage(logs[i], strlen(logs[i]), &random);
 }
 
 int main(void)

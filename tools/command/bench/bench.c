@@ -69,7 +69,7 @@ static int bench_several(const struct bench_plan *plan, const struct arguments *
 static bool bench_read_trace(struct bench_plan *plan)
 {
   if (plan->workload != BENCH_REPLAY) return true;
-  const struct trace_choice choice = {.command = "bench"};
+  const struct trace_choice choice = {.command = "bench", .through = "`hipmm convert` and "};
   if (!trace_load(plan->trace_file, &choice, &plan->trace)) return false;
   if (plan->trace.n_events > 0) return true;
   say("%s: nothing to replay: the log has no event", plan->trace_file);

@@ -81,9 +81,10 @@ static int report_states(const struct report *report, const struct trace_logs *l
 }
 
 /* What a space is called, for programs. */
-static void report_add_space(json_t *summary, const struct trace_space *space)
+static void report_add_space(json_t *summary, const struct trace_space *space, const char *file)
 {
   static const char *const memories[] = {"device", "managed", "host"};
+  json_object_set_new(summary, "log", output_json_string(file));
   json_object_set_new(summary, "process", space->process ? json_integer((json_int_t)space->process) : json_null());
   json_object_set_new(summary, "device",
                       space->memory == TRACE_DEVICE_MEMORY ? json_integer(space->device) : json_null());
@@ -99,7 +100,8 @@ static json_t *report_summary(const struct report *report, const struct blocks_l
   json_t *text = output_json_string(title);
   json_t *summary = text ? summary_make(&list->items[index], json_string_value(text)) : NULL;
   json_decref(text);
-  if (summary && list->n > 1) report_add_space(summary, &list->items[index].space);
+  if (summary && list->n > 1)
+    report_add_space(summary, &list->items[index].space, report->files[list->items[index].space.log]);
   return summary;
 }
 
@@ -124,6 +126,11 @@ static int report_files(const struct report *report, char *const *files, size_t 
   size_t states = 0;
   if (!trace_logs_open(&logs, files, n)) return CMD_BAD;
   for (size_t i = 0; i < n; i++) states += trace_logs_state(&logs, i) != NULL;
+  if (states && (report->choice.has_device || report->choice.has_process)) {
+    say("report: --device and --process choose from logs; %s is the state of a process", files[0]);
+    trace_logs_close(&logs);
+    return CMD_USAGE;
+  }
   if (!states) return report_logs(report, &logs);
   int status = CMD_BAD;
   if (states == n)

@@ -44,14 +44,32 @@ void trace_space_name(const struct trace_spaces *spaces, size_t index, char *con
            differ.log && *process ? ", " : "", process, *memory && (differ.log || *process) ? ", " : "", memory);
 }
 
+/* The number that chooses a space's process. */
+static uint64_t trace_space_process(const struct trace_space *space)
+{
+  return space->process ? space->process : (uint64_t)space->log + 1;
+}
+
+/* Whether processes of two logs have the number, as those of two hosts can. */
+static bool trace_space_is_ambiguous(const struct trace_spaces *spaces, const struct trace_space *space)
+{
+  for (size_t i = 0; i < spaces->n; i++)
+    if (spaces->items[i].log != space->log && trace_space_process(&spaces->items[i]) == trace_space_process(space))
+      return true;
+  return false;
+}
+
 /* The options that choose a space from the others. */
-static void trace_space_options(const struct trace_spaces *spaces, size_t index, char *text, size_t text_bytes)
+static void trace_space_options(const struct trace_spaces *spaces, size_t index, char *const *files, char *text,
+                                size_t text_bytes)
 {
   const struct trace_space *space = &spaces->items[index];
   struct trace_difference differ = trace_spaces_compare(spaces);
-  char process[48] = "", memory[32] = "";
-  if (differ.process || differ.log)
-    snprintf(process, sizeof process, "--process %" PRIu64, space->process ? space->process : (uint64_t)space->log + 1);
+  char process[TRACE_SPACE_NAME_BYTES] = "", memory[32] = "";
+  if (trace_space_is_ambiguous(spaces, space))
+    snprintf(process, sizeof process, "%s alone", files[space->log]);
+  else if (differ.process || differ.log)
+    snprintf(process, sizeof process, "--process %" PRIu64, trace_space_process(space));
   if (differ.memory && space->memory == TRACE_DEVICE_MEMORY)
     snprintf(memory, sizeof memory, "--device %" PRId32, space->device);
   else if (differ.memory)
@@ -85,18 +103,17 @@ bool trace_choice_takes(const struct trace_choice *choice, const struct trace_sp
 {
   bool is_device =
       space->memory == choice->memory && (space->memory != TRACE_DEVICE_MEMORY || space->device == choice->device);
-  uint64_t process = space->process ? space->process : (uint64_t)space->log + 1;
-  return (!choice->has_device || is_device) && (!choice->has_process || process == choice->process);
+  return (!choice->has_device || is_device) && (!choice->has_process || trace_space_process(space) == choice->process);
 }
 
 /* "--device 0, --device 1 or --device host" */
-static void trace_choice_list(const struct trace_spaces *spaces, char *text, size_t text_bytes)
+static void trace_choice_list(const struct trace_spaces *spaces, char *const *files, char *text, size_t text_bytes)
 {
-  char option[96];
+  char option[TRACE_SPACE_NAME_BYTES + 32];
   size_t used = 0, most = spaces->n < 8 ? spaces->n : 8;
   *text = '\0';
   for (size_t i = 0; i < most && used < text_bytes; i++) {
-    trace_space_options(spaces, i, option, sizeof option);
+    trace_space_options(spaces, i, files, option, sizeof option);
     used += (size_t)snprintf(text + used, text_bytes - used, "%s%s",
                              !i                                 ? ""
                              : i + 1 < most || spaces->n > most ? ", "
@@ -110,20 +127,22 @@ void trace_choice_refuse(const struct trace_choice *choice, const struct trace_s
                          const char *why)
 {
   char list[512], first[TRACE_SPACE_NAME_BYTES], second[TRACE_SPACE_NAME_BYTES];
-  trace_choice_list(spaces, list, sizeof list);
+  trace_choice_list(spaces, files, list, sizeof list);
   trace_space_name(spaces, 0, files, first, sizeof first);
   trace_space_name(spaces, 1, files, second, sizeof second);
-  say("%s: %s and %s%s are address spaces of their own%s: choose one with %s", choice->command, first, second,
-      spaces->n > 2 ? ", and others," : "", why, list);
+  say("%s: %s and %s%s are address spaces of their own%s: choose one with %s%s", choice->command, first, second,
+      spaces->n > 2 ? ", and others," : "", why, choice->through ? choice->through : "", list);
 }
 
-static void trace_choice_note_left(const struct trace_spaces *spaces, char *const *files, const bool *takes)
+/* Names the memory of what is chosen that is left out since it is no device's. */
+static void trace_choice_note_left(const struct trace_choice *choice, const struct trace_spaces *spaces,
+                                   char *const *files, const bool *takes)
 {
-  char name[TRACE_SPACE_NAME_BYTES], option[96];
+  char name[TRACE_SPACE_NAME_BYTES], option[TRACE_SPACE_NAME_BYTES + 32];
   for (size_t i = 0; i < spaces->n; i++) {
-    if (takes[i]) continue;
+    if (takes[i] || !trace_choice_takes(choice, &spaces->items[i])) continue;
     trace_space_name(spaces, i, files, name, sizeof name);
-    trace_space_options(spaces, i, option, sizeof option);
+    trace_space_options(spaces, i, files, option, sizeof option);
     note("left out: %s (%s takes it)", name, option);
   }
 }
@@ -154,10 +173,10 @@ size_t trace_choice_mark(const struct trace_choice *choice, const struct trace_s
     takes[i] = trace_choice_takes(&wanted, space) && (wanted.has_device || space->memory == TRACE_DEVICE_MEMORY);
     n += takes[i];
   }
-  if (n && !choice->has_device && !choice->has_process) trace_choice_note_left(spaces, files, takes);
+  if (n) trace_choice_note_left(choice, spaces, files, takes);
   if (n || !spaces->n) return n;
   const char *file = strcmp(files[spaces->items[0].log], "-") ? files[spaces->items[0].log] : "standard input";
-  trace_choice_list(spaces, list, sizeof list);
+  trace_choice_list(spaces, files, list, sizeof list);
   if (!choice->has_device && !choice->has_process)
     say("%s: %s has %s memory alone; choose it with --device %s", choice->command, file,
         spaces->items[0].memory == TRACE_HOST_MEMORY ? "host" : "managed",

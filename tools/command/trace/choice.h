@@ -16,6 +16,7 @@ void trace_space_name(const struct trace_spaces *spaces, size_t index, char *con
 /* What the options choose. All zero: nothing is chosen. */
 struct trace_choice {
   const char *command; /* as messages begin: "plan" */
+  const char *through; /* of a command without the options: what has them, as "`hipmm convert` and "; else NULL */
   const char *device_text, *process_text;
   bool has_device, has_process;
   int32_t device;

@@ -188,13 +188,19 @@ const struct trace_format trace_format_rmm = {
 
 /* ---- Rows among other lines ------------------------------------------------------------------------------------ */
 
-/* Whether a line is a row, or a row that is damaged, rather than something else with commas. */
+/* Whether a line is a row, or one that is damaged, rather than something else with commas: it has the columns, and an action, a
+ * time or a pointer where a row has them. */
 static bool rmm_is_row(const char *line, const char *end)
 {
   struct csv_field fields[CSV_MOST_COLUMNS];
+  const struct rmm_columns *columns = &rmm_default_columns;
   enum trace_action action;
-  return csv_split(line, end, fields) == rmm_default_columns.count &&
-         rmm_read_action(fields[rmm_default_columns.action], &action);
+  int64_t time;
+  uint64_t pointer;
+  if (csv_split(line, end, fields) != columns->count) return false;
+  return rmm_read_action(fields[columns->action], &action) || rmm_read_time(fields[columns->time], &time) ||
+         (fields[columns->pointer].end - fields[columns->pointer].start > 2 &&
+          csv_read_address(fields[columns->pointer], &pointer));
 }
 
 /* A log of another program has a row, and something else before it. */

@@ -110,7 +110,9 @@ enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_o
   enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : TRACE_LINE_END;
   if (state == TRACE_LINE_END && rows->format->next) state = trace_rows_next_row(rows, row_out);
   if (state != TRACE_LINE || !rows->format->frees_lack_sizes) return state;
-  if (row_out->space.device == TRACE_ANY_DEVICE) trace_live_place(&rows->live, row_out);
+  if (row_out->action == TRACE_FREE && row_out->space.device == TRACE_ANY_DEVICE)
+    trace_live_place(&rows->live, row_out);
+  if (row_out->space.device < 0) row_out->space.device = 0;
   if (!trace_live_note(&rows->live, row_out, &pair)) return trace_rows_fail(rows, "out of memory while reading it");
   if (pair.slot && row_out->action == TRACE_FREE && !row_out->bytes) row_out->bytes = pair.bytes;
   return TRACE_LINE;
