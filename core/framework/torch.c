@@ -145,7 +145,7 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipmm_stream_t strea
 
 /* ---- The further hooks ---- */
 
-/* PyTorch calls it with 0 devices before it has counted them, and only for the allocator that is in force. */
+/* PyTorch calls it with 0 devices before it has counted them, and only for its current allocator. */
 void hipmm_torch_init(int device_count)
 {
   int ours;
