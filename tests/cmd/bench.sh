@@ -207,7 +207,7 @@ grep -q '^hipmm: bench: note: --live means nothing here to pair$' "$work/err" ||
 grep -q '^hipmm: bench: note: --dist means nothing here to pair$' "$work/err" || fail "nothing is said of --dist"
 
 # `make figures` keeps the rows of logs that it does not have.
-if has python3 "rows that make figures keeps"; then
+if installed python3 "rows that make figures keeps"; then
   python3 - "$top_srcdir/tests/lab/bench" <<'END' || fail "tests/lab/bench/measure.py"
 import sys
 sys.dont_write_bytecode = True

@@ -21,8 +21,8 @@ fail() {
   failed=$((failed + 1))
 }
 
-# has PROGRAM WHAT: whether the program is installed. If not, says what is not tested without it.
-has() {
+# installed PROGRAM WHAT: whether the program is installed. If not, says what is not tested without it.
+installed() {
   command -v "$1" >/dev/null && return
   echo "SKIPPED: $2: $1 is missing"
   return 1
