@@ -36,7 +36,7 @@ enum live_counter {
 
 #define LIVE_UNKNOWN INT64_MIN
 
-/* The counters are one cache line. */
+/* The counters come first. */
 struct live_row {
   int64_t counters[LIVE_COUNTERS];
   char path[LIVE_PATH_BYTES]; /* "devices/0" of a device, "devices/0/pool" of a resource */

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* A resource that the program put in force, with a reference. */
+/* A resource that the program made current, with a reference. */
 struct retained {
   struct hipmm_resource *resource;
   bool is_kept; /* until the table closes */
@@ -22,7 +22,7 @@ struct retained {
 
 struct device_table_entry {
   struct stack *_Atomic stack;             /* NULL: not built yet */
-  struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
+  struct hipmm_resource *_Atomic resource; /* the current one; NULL while there is no stack */
   struct retained *retained;               /* of `resource`; NULL: the stack has it. Under the lock, like the rest */
   struct building building;                /* of the stack */
 };
@@ -31,10 +31,10 @@ atomic_uint device_table_generation = 2;
 
 static struct device_table_entry entries[STACK_MOST_DEVICES];
 static struct graph *graph_in_use;
-static struct retained *replaced; /* no longer in force; the last one first, so that numbers fall */
+static struct retained *replaced; /* no longer current; the last one first, so that numbers fall */
 static uint64_t last_number;
 
-/* Taken to say who builds what, and to put a resource in force. Not held while something is built, which may call functions
+/* Taken to say who builds what, and to make a resource current. Not held while something is built, which may call functions
  * of the program. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
@@ -153,7 +153,7 @@ struct device_table_building {
   enum stack_user user;
 };
 
-/* A resource that the program put in force meanwhile stays in force. */
+/* A resource that the program made current meanwhile stays current. */
 static enum hipmm_status device_table_build_stack(void *building_)
 {
   const struct device_table_building *building = building_;

@@ -16,7 +16,7 @@ extern atomic_uint device_table_generation;
 void device_table_open(struct graph *graph);
 void device_table_close(void);
 
-/* The resource in force on a device, building its stack if need be, for any user or for this one. Borrowed: it lives until
+/* The current resource of a device, building its stack if need be, for any user or for this one. Borrowed: it lives until
  * lifecycle_leave(), also if another takes its place meanwhile. */
 enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out);
@@ -25,10 +25,10 @@ enum hipmm_status device_table_current_resource(struct hipmm_resource **resource
 /* The same without building anything: NULL while the device has no stack. */
 struct hipmm_resource *device_table_resource_if_built(int device);
 
-/* Keeps a resource until the table is closed, for a caller that got it as the one in force and remembers it. */
+/* Keeps a resource until the table is closed, for a caller that got it as the current one and remembers it. */
 void device_table_keep(const struct hipmm_resource *resource);
 
-/* For a call on a resource that the program gives. NULL stands for the resource in force on the current device: it is
+/* For a call on a resource that the program gives. NULL stands for the current resource of the current device: it is
  * written to *resource, and *thread_out has entered a call (lifecycle.h), so that the resource lasts until
  * lifecycle_leave_thread(). Otherwise *thread_out is NULL. enter_call builds the stack if need be; enter_free builds
  * none: HIPMM_E_POINTER if the device has no stack. */
@@ -50,7 +50,7 @@ enum hipmm_status device_table_build_alone(struct building *building, enum hipmm
 enum hipmm_status device_table_build_beside(struct graph *graph, int device, const struct external *external,
                                             struct stack **stack_out);
 
-/* Puts a resource in force. NULL: the top of the device's stack, or the top that it will have. The stack is built only if
+/* Makes a resource current. NULL: the top of the device's stack, or the top that it will have. The stack is built only if
  * the caller asks for the previous resource, to which the caller then owns a reference. */
 enum hipmm_status device_table_set_resource(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out);

@@ -10,7 +10,7 @@ struct resource_call {
   struct caller_thread *thread; /* that entered a call; NULL: none did, since the caller holds the resource */
 };
 
-/* Begins a call on `resource`, NULL for the one in force on the current device. HIPMM_E_STATE where every call is
+/* Begins a call on `resource`, NULL for the current device's current resource. HIPMM_E_STATE where every call is
  * refused, and for NULL while hipmm is not initialised; HIPMM_E_ARGUMENT if the resource is not live, or if `argument`, a
  * required pointer called `name`, is NULL. */
 enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,

@@ -197,7 +197,7 @@ enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_
   void *ptr = NULL;
   enum hipmm_status status = reclaim_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (status) return status;
-  device_table_keep(resource); /* a framework frees its blocks whichever resource is in force then */
+  device_table_keep(resource); /* a framework frees its blocks whichever resource is current then */
   if (ptr && !framework_owners_add(ptr, resource)) {
     resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");

@@ -14,7 +14,7 @@ enum { FRAMEWORK_STREAMS = 512 };
 struct framework_device {
   atomic_uint generation; /* of the table of devices that the rest is about; 0: none yet */
   int device;
-  struct hipmm_resource *resource;                   /* in force at the first use: of blocks without a record */
+  struct hipmm_resource *resource;                   /* current at the first use: of blocks without a record */
   atomic_size_t limit;                               /* SIZE_MAX: none */
   atomic_uint n_begun;                               /* private pools of PyTorch that take allocations */
   _Alignas(64) atomic_size_t live;                   /* bytes, as requested */
@@ -119,8 +119,8 @@ static inline void framework_uncount(struct framework_device *device, size_t byt
   atomic_fetch_sub_explicit(&device->live, bytes, memory_order_relaxed);
 }
 
-/* The resource of a block, for blocks that were allocated after the program put another resource in force than the first one
- * of the device. Frameworks free with the address alone. The table of devices keeps every resource that was in force, so the
+/* The resource of a block, for blocks that were allocated after the program made another resource current than the first one
+ * of the device. Frameworks free with the address alone. The table of devices keeps every resource that was current, so the
  * records need no references. NULL without a record. */
 extern atomic_size_t framework_owners_count; /* records: usually 0 */
 struct hipmm_resource *framework_owners_find(const void *ptr);
@@ -129,7 +129,7 @@ struct hipmm_resource *framework_owners_find(const void *ptr);
 enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out);
 
-/* Allocates from the resource in force. */
+/* Allocates from the current resource. */
 static inline enum hipmm_status framework_allocate(const struct framework_device *device, size_t bytes,
                                                    hipmm_stream_t stream, void **ptr_out)
 {

@@ -146,11 +146,11 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipmm_stream_t strea
 
 /* ---- The further hooks ---- */
 
-/* PyTorch calls it with 0 devices before it has counted them, and only for the allocator that is in force. */
 /* The pool of segments divides allocations of the runtime, which the program can hand to other processes. */
 static const char torch_pool[] = "{\"stack\": [\"pool\", \"device\"]}",
                   torch_segments[] = "{\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]}";
 
+/* PyTorch calls it with 0 devices before it has counted them, and only for its current allocator. */
 void hipmm_torch_init(int device_count)
 {
   int ours;

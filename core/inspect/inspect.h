@@ -60,7 +60,7 @@ enum hipmm_status values_read(const struct instance *instance, size_t row, int64
 /* The same as JSON: a number, or null where the query failed. */
 json_t *values_value(const struct instance *instance, size_t row);
 
-/* An option in force: {"value", "default", "reloadable"}. */
+/* A current option: {"value", "default", "reloadable"}. */
 json_t *values_option(const struct instance *instance, const struct hipmm_option *row);
 
 /* A JSON string; "?" for text that is not valid UTF-8. */

@@ -79,7 +79,7 @@ enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
 
 /* ---- Options ---- */
 
-/* From the plugin's own struct, in which the option is in force. */
+/* From the plugin's own struct, in which the option is current. */
 static void visits_read_number(const struct hipmm_option *row, const void *options, struct hipmm_option_state *state)
 {
   const void *field = (const char *)options + row->offset;

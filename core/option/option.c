@@ -191,7 +191,7 @@ static bool option_read_missing(const struct filling *filling, const struct hipm
 
 /* ---- at_least -------------------------------------------------------------------------------------------------- */
 
-/* A size in force, with its conversion. */
+/* A current size, with its conversion. */
 struct option_size {
   const struct hipmm_option *row;
   json_t *value;

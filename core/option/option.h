@@ -84,7 +84,7 @@ char *option_overlay_text(json_t *object, const char *except);
 enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text,
                                   json_t *object);
 
-/* The value in force, as a user would write it in JSON: the one in `object` (`given_out` true), or the default (false),
+/* The current value, as a user would write it in JSON: the one in `object` (`given_out` true), or the default (false),
  * null without one. The caller owns the reference. */
 json_t *option_current(const struct hipmm_option *row, const json_t *object, bool *given_out);
 

@@ -37,8 +37,8 @@ struct instance {
   struct stack *stack;
   atomic_uint references;                   /* the references to the stack that the program holds by this resource */
   struct block_map block_map;               /* of a source */
-  struct instance_options *_Atomic options; /* instance_options.h: in force */
-  struct instance_options *all_options;     /* that were ever in force, the newest first */
+  struct instance_options *_Atomic options; /* instance_options.h: the current ones */
+  struct instance_options *all_options;     /* that were ever current, the newest first */
   struct key_tree_node *options_by_text;    /* instance_options.c: the same by their texts */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */

@@ -82,7 +82,7 @@ static struct instance_options *instance_options_find_equal(const struct instanc
   return found ? (struct instance_options *)((char *)found - offsetof(struct instance_options, by_text)) : NULL;
 }
 
-/* The object in force with one option changed; NULL after a report. */
+/* The current object with one option changed; NULL after a report. */
 static json_t *instance_options_change_object(const struct instance *instance, const struct hipmm_option *row,
                                               const char *text, struct diagnostics *report)
 {

@@ -7,7 +7,7 @@
 #include "../option/option.h"
 #include "instance.h"
 
-/* Options that are or were in force. They live as long as their resource: its plugin, and ops under way, may still use
+/* Options that are or were current. They live as long as their resource: its plugin, and ops under way, may still use
  * them. */
 struct instance_options {
   json_t *object; /* as a user would write it; strings of `options` point into it */
@@ -22,8 +22,8 @@ struct instance_options {
 struct instance_options *instance_options_new(struct instance *instance, const json_t *object, const char *path,
                                               struct diagnostics *report);
 
-/* The options in force with one option changed: `text` as of option_set_text(), NULL for the default. `is_known_out`: the
- * instance has this set already, perhaps in force. Otherwise the caller adds or frees it. */
+/* The current options with one option changed: `text` as of option_set_text(), NULL for the default. `is_known_out`: the
+ * instance has this set already, perhaps as the current one. Otherwise the caller adds or frees it. */
 bool instance_options_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
                               struct diagnostics *report, struct instance_options **set_out, bool *is_known_out);
 

@@ -131,7 +131,7 @@ static enum hipmm_status wrapped_ops_deallocate(void *self, void *ptr, size_t by
   }
 OBSERVED_OPS(OBSERVED_OP)
 
-/* ---- Which ops are in force ---- */
+/* ---- Which ops are current ---- */
 
 /* Calls of other threads read the pointer meanwhile, without a lock and not as an atomic: it is in the plugins' ABI. Each
  * of them finds one table or the other, and both are complete and last as long as the resource. ThreadSanitizer is told

@@ -120,7 +120,7 @@ int size_from(PyObject *object, const char *what, size_t *bytes_out);
 /* A stream: None (the default stream), an int, hipmm's, or one of a framework. */
 int stream_from(PyObject *object, hipmm_stream_t *stream_out);
 
-/* None (NULL: the resource in force on the current device) or a Resource. */
+/* None (NULL: the current device's current resource) or a Resource. */
 int resource_from(PyObject *object, struct hipmm_resource **resource_out);
 
 /* An address, from an int. */

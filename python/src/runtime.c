@@ -111,7 +111,7 @@ static PyObject *runtime_get_resource(PyObject *module, PyObject *args)
   return status ? call_raise() : resource_wrap(resource);
 }
 
-/* (device or None, Resource or None): the resource that was in force. */
+/* (device or None, Resource or None): the resource that was current. */
 static PyObject *runtime_set_resource(PyObject *module, PyObject *args)
 {
   (void)module;

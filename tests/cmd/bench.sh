@@ -206,4 +206,19 @@ run 0 bench --seconds 10ms --workload pair --live 3 --dist uniform
 grep -q '^hipmm: bench: note: --live means nothing here to pair$' "$work/err" || fail "nothing is said of --live"
 grep -q '^hipmm: bench: note: --dist means nothing here to pair$' "$work/err" || fail "nothing is said of --dist"
 
+# `make figures` keeps the rows of logs that it does not have.
+if installed python3 "rows that make figures keeps"; then
+  python3 - "$top_srcdir/tests/lab/bench" <<'END' || fail "tests/lab/bench/measure.py"
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import pathlib, measure
+measure.DOCUMENT = pathlib.Path("page.md")
+measure.DOCUMENT.write_text("a\n<!-- s: measured -->\n\n| log | ns |\n|---|--:|\n| one | 1 |\n| two | 2 |\n\n<!-- s: end -->\nz\n")
+measure.write_section("s", measure.table(["log", "ns"], [["two", "3"], ["three", "4"]]), keeps_rows=True)
+rows = [line for line in measure.DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+assert rows == ["| log | ns |", "| two | 3 |", "| three | 4 |", "| one | 1 |"], rows
+END
+fi
+
 finish

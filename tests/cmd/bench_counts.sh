@@ -49,7 +49,7 @@ calls_in() {
   sed -n "/\"$1\": {\$/,/}/s/^ *\"$2\": \([0-9]*\),*\$/\1/p" "$work/out"
 }
 
-if command -v xz >/dev/null; then
+if installed xz "chunks that a training's log maps"; then
   xz -dc "$top_srcdir/tests/data/resnet50_train.csv.xz" >resnet.csv || exit 99
   HIPMM_SOFTWARE=memory=140GiB
   export HIPMM_SOFTWARE

@@ -21,6 +21,13 @@ fail() {
   failed=$((failed + 1))
 }
 
+# installed PROGRAM WHAT: whether the program is installed. If not, says what is not tested without it.
+installed() {
+  command -v "$1" >/dev/null && return
+  echo "SKIPPED: $2: $1 is missing"
+  return 1
+}
+
 finish() {
   [ $failed = 0 ] || echo "$failed checks failed"
   exit $((failed != 0))

@@ -47,7 +47,7 @@ offers() {
   [ "$got" = "$wanted" ] || fail "bash offers \"$got\" for \"hipmm $*\", and not \"$wanted\": $(cat "$work/err")"
 }
 
-if command -v bash >/dev/null; then
+if installed bash "what bash completes"; then
   : >graph.json
   offers "check" ch
   offers "show schema" s
@@ -64,7 +64,7 @@ if command -v bash >/dev/null; then
   offers "bash" completion b
   offers "graph.json" run --report = gra
 fi
-if command -v zsh >/dev/null; then
+if installed zsh "whether zsh can read its completion"; then
   zsh -n "$work/script.zsh" || fail "zsh cannot read its completion"
 fi
 finish

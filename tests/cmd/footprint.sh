@@ -35,6 +35,17 @@ holds_at_most resnet50_train 1.015
 holds_at_most gpt2_steps 1.075
 holds_at_most cupy_frames 2
 
+# as_written LOG: what doc/performance.md says of it, held while memory is plentiful, in one pass and in four.
+as_written() {
+  found=$(for passes in 1 4; do
+    HIPMM_SOFTWARE=memory=140GiB "$hipmm" replay -q --json --repeat $passes --config default.json "$1.csv" |
+      sed -n 's/^ *"overhead": \([0-9.]*\),*$/\1/p'
+  done | xargs printf '%.3f | %.3f')
+  sed -n '/^| log | least budget/,/^$/p' "$top_srcdir/doc/performance.md" | grep -q "^| $1 | [0-9.]* | $found |" ||
+    fail "doc/performance.md says of $1 something else than $found"
+}
+for log in resnet50_train gpt2_steps cupy_frames; do as_written $log; done
+
 # runs_within LOG BUDGET PASSES: the budget as a part of the peak.
 runs_within() {
   peak=$(sed -n 's/^ *"peak_requested_bytes": \([0-9]*\),*$/\1/p' "$1.peak")

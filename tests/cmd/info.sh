@@ -91,7 +91,7 @@ done
 rm -r bin
 
 # On a narrow terminal, the line that says so is overwritten, and not repeated.
-if command -v script >/dev/null; then
+if installed script "the width of a terminal"; then
   TERM=xterm script -qec "stty cols 40; HIPMM_RUNTIME=$hanging $hipmm info --timeout 1 >text" /dev/null >"$work/out" </dev/null
   python3 - "$work/out" <<'END' || fail "progress goes beyond 40 columns"
 import sys

@@ -23,7 +23,7 @@ reads() {
   [ -s "$1" ] || fail "$1 is missing or empty"
   ! grep -n '[^ -~]' "$1" || fail "$1 is not ASCII"
   ! grep -n '@[A-Z]*@\|@generated@' "$1" || fail "$1 is not filled in"
-  command -v groff >/dev/null || return 0
+  installed groff "whether groff reads $1" || return 0
   groff -man -Tutf8 -ww "$1" >"$work/page" 2>"$work/warnings" || fail "groff cannot read $1"
   [ ! -s "$work/warnings" ] || {
     fail "groff warns of $1"

@@ -307,7 +307,7 @@ fits cupy_frames elsewhere/two.json 1.615
 needs=$(number needs_bytes)
 sum=$(number maximum_size | awk '{ sum += $1 } END { print sum }')
 [ "$needs" -le "$sum" ] || fail "--fit needs $needs bytes, more than the maxima of $sum bytes"
-if command -v script >/dev/null; then
+if installed script "progress and widths on a terminal"; then
   TERM=xterm script -qec "'$hipmm' replay --fit --config '$top_srcdir/etc/hipmm.json' resnet50_train.csv" /dev/null \
     >"$work/out" </dev/null
   grep -q 'fit  .*%' "$work/out" || fail "--fit shows no progress on a terminal"

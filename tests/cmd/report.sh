@@ -303,7 +303,7 @@ run 1 report other.json
 says '^hipmm: other.json: line 1 is neither a snapshot of hipmm nor a report of a process$'
 
 # A browser draws it.
-if command -v chromium >/dev/null; then
+if installed chromium "the page, drawn by a browser"; then
   run 0 report made.record -o drawn.html
   if timeout 60 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom \
     "file://$work/drawn.html" >dom 2>dom.err; then

@@ -254,7 +254,7 @@ for panel in json.load(open(sys.argv[1]))["panels"]:
         assert {"process", "user", "namespace", "device"} <= shown <= labels, target
         for name in re.findall(r"hipmm_\w+", target["expr"]): assert f"# TYPE {name.removesuffix('_total')} " in metrics, name
 END
-command -v promtool >/dev/null && {
+installed promtool "whether Prometheus reads the metrics" && {
   promtool check metrics <metrics >out 2>&1 # which expects the help of counters under another name
   ! grep -v 'hipmm_[a-z_]*_total no help text' out || fail "promtool: $(cat out)"
 }

@@ -73,7 +73,7 @@ run 0 tune --quick streams.csv one_stream.csv
 prints '^2 logs, '
 "$hipmm" tune --quick --json - <one_stream.csv >"$work/out" 2>"$work/err" || fail "standard input"
 COLUMNS=40 run 0 tune --quick one_stream.csv
-if command -v script >/dev/null; then
+if installed script "progress on a terminal"; then
   TERM=xterm script -qec "'$hipmm' tune --quick cupy_frames.csv" /dev/null >"$work/out" </dev/null
   grep -q 'tune: [0-9]* graphs  .*%' "$work/out" || fail "no progress is shown on a terminal"
 fi

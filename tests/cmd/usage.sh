@@ -127,7 +127,7 @@ esac
 # shellcheck disable=SC2086 # words are words
 TERM=xterm HIPMM_RUNTIME=software run 0 bench --workload pair --seconds 0.3 --config plain.json
 ! grep -q "$(printf '\r')" "$work/out" "$work/err" || fail "hipmm bench shows progress in a file"
-if command -v script >/dev/null; then
+if installed script "progress on a terminal"; then
   for words in "bench --workload pair --seconds 0.5 --config plain.json" \
     "bench --workload replay --trace $here/traces/odd.csv --seconds 0.5 --config plain.json"; do
     TERM=xterm HIPMM_RUNTIME=software script -qec "$hipmm $words" "$work/typescript" >/dev/null 2>&1 </dev/null

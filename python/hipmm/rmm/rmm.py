@@ -31,7 +31,7 @@ def reinitialize(
     logging: bool = False,
     log_file_name: str | None = None,
 ) -> None:
-    """Calls the hooks, then puts new resources in force on `devices`, and forgets those of other devices. A mistake in an
+    """Calls the hooks, then makes new resources current on `devices`, and forgets those of other devices. A mistake in an
     argument changes nothing.
 
     With `pool_allocator`, a pool of `initial_pool_size` (None: half of the free memory) up to `maximum_pool_size` (None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Statistics of allocations, and a profiler. All of it does nothing unless the resource in force is a
+"""Statistics of allocations, and a profiler. All of it does nothing unless the current resource is a
 StatisticsResourceAdaptor: enable_statistics(), or the context statistics(), puts one there."""
 
 import inspect
@@ -30,11 +30,11 @@ class Statistics:
         return value
 
 
-# ---- Of the resource in force
+# ---- Of the current resource
 
 
 def _adaptor() -> Any:
-    """The adaptor in force, or None."""
+    """The current adaptor, or None."""
     from hipmm.rmm import mr
 
     resource = mr.get_current_device_resource()
@@ -42,7 +42,7 @@ def _adaptor() -> Any:
 
 
 def enable_statistics() -> None:
-    """Puts a StatisticsResourceAdaptor over the resource in force, unless one is in force."""
+    """Puts a StatisticsResourceAdaptor over the current resource, unless that is one."""
     from hipmm.rmm import mr
 
     if _adaptor() is None:
@@ -50,28 +50,28 @@ def enable_statistics() -> None:
 
 
 def get_statistics() -> Statistics | None:
-    """The counters; None without an adaptor in force."""
+    """The counters; None without a current adaptor."""
     adaptor = _adaptor()
     return adaptor.allocation_counts if adaptor else None
 
 
 def push_statistics() -> Statistics | None:
-    """The counters, and a new scope with zeroed ones; None without an adaptor in force."""
+    """The counters, and a new scope with zeroed ones; None without a current adaptor."""
     adaptor = _adaptor()
     return adaptor.push_counters() if adaptor else None
 
 
 def pop_statistics() -> Statistics | None:
-    """The counters of the scope that ends here; None without an adaptor in force."""
+    """The counters of the scope that ends here; None without a current adaptor."""
     adaptor = _adaptor()
     return adaptor.pop_counters() if adaptor else None
 
 
 @contextmanager
 def statistics() -> Generator[None, None, None]:
-    """Statistics for a block of the program: a new scope, or an adaptor for the block if none is in force.
+    """Statistics for a block of the program: a new scope, or an adaptor for the block if none is current.
 
-    Raises ValueError at the end if another resource is in force then.
+    Raises ValueError at the end if another resource is current then.
     """
     from hipmm.rmm import mr
 

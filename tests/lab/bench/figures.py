@@ -24,7 +24,7 @@ PEERS_HELD = {
     "gpt2_train": ("1.378", "1.075", "1.494", "1.258", "1.083"),
     "resnet50_train": ("1.377", "1.015", "1.793", "2.045", "1.047"),
     "llm_generate": ("1.380", "1.077", "1.090", "2.163", "1.186"),
-    "cupy_frames": ("3.350", "", "2.362", "4.222", "1.702"),
+    "cupy_frames": ("3.350", "2.520", "2.362", "4.222", "1.702"),
 }
 
 # The same, ns an operation of later passes; of llm_generate the first.
@@ -206,7 +206,7 @@ def sub_allocator_table(bench):
     for workload, options in (("pair", []), ("random", ["--live", LIVE[0]])):
         for n in THREADS:
             runs = [[one["ns_per_op"] for one in bench.compare(workload, configs, "--threads", n, "--seconds", "0.5",
-                                                               *options)] for _ in range(3)]
+                                                               *options)] for _ in range(ROUNDS)]
             found = [median(run[i] for run in runs) for i in range(len(configs))]
             ratios = [f"{median(run[i] / run[0] for run in runs):.2f}" for i in range(1, len(configs))]
             rows.append([f"{workload}, {n} thread{'s' * (n > 1)}", *(ns(value) for value in found), *ratios])
@@ -221,7 +221,7 @@ def adaptor_table(bench):
                 ("`limiting`", {"type": "limiting", "limit": "8GiB"}, None),
                 ("`logging` into /dev/null", {"type": "logging", "file": "/dev/null"}, 40)]
     configs = [bench.default] + [bench.graph(adaptor, "pool", "device") for _, adaptor, _ in adaptors]
-    runs = [[one["ns_per_op"] for one in bench.compare("pair", configs, "--seconds", "1")] for _ in range(3)]
+    runs = [[one["ns_per_op"] for one in bench.compare("pair", configs, "--seconds", "1")] for _ in range(ROUNDS)]
     rows = [["none", ns(median(run[0] for run in runs)), "", "", ""]]
     for i, (label, _, most) in enumerate(adaptors, start=1):
         more = median(run[i] - run[0] for run in runs)
@@ -241,9 +241,9 @@ def main():
         traces, in_segments = ({trace_name(path): trace_measure(bench, path, config) for path in paths}
                                for config in (bench.default, segments))
         write_section(f"{RUNTIME} work", f"{measured_on(bench)}\n\n{work_table(bench, rounds)}")
-        write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces))
-        write_section(f"{RUNTIME} held", trace_held_table(traces))
-        write_section(f"{RUNTIME} segments", trace_segments_table(in_segments))
+        write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces), keeps_rows=True)
+        write_section(f"{RUNTIME} held", trace_held_table(traces), keeps_rows=True)
+        write_section(f"{RUNTIME} segments", trace_segments_table(in_segments), keeps_rows=True)
         write_section(f"{RUNTIME} sub-allocators", sub_allocator_table(bench))
         write_section(f"{RUNTIME} adaptors", adaptor_table(bench))
     finally:

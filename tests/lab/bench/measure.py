@@ -109,9 +109,14 @@ def processor():
         return platform.machine()
 
 
+def commit():
+    said = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return f"commit {said.stdout.strip()}, " if said.returncode == 0 else ""
+
+
 def measured_on(bench):
     plural = "" if CORES == 1 else "s"
-    return (f"Measured on {time.strftime('%Y-%m-%d')}: {processor()}, {CORES} core{plural}, runtime `{RUNTIME}`, "
+    return (f"Measured on {time.strftime('%Y-%m-%d')}: {commit()}{processor()}, {CORES} core{plural}, runtime `{RUNTIME}`, "
             f"beside {bench.host_name}.")
 
 
@@ -124,7 +129,15 @@ def table(head, rows):
     return "\n".join(lines)
 
 
-def write_section(name, text):
+def with_earlier_rows(text, earlier):
+    """The table, with those rows of the earlier one whose first cell it lacks: of logs that were not measured now."""
+    name_of = lambda row: row.split("|")[1].strip()
+    known = {name_of(row) for row in text.splitlines() if row.startswith("|")}
+    kept = [row for row in earlier.splitlines() if row.startswith("| ") and name_of(row) not in known]
+    return "\n".join([text, *kept])
+
+
+def write_section(name, text, keeps_rows=False):
     """Puts the text between the marks of the section, if the document has it, and prints it."""
     print(f"## {name}\n\n{text}\n", flush=True)
     begin, end = f"<!-- {name}: measured -->\n", f"<!-- {name}: end -->"
@@ -132,5 +145,7 @@ def write_section(name, text):
     if begin not in document or end not in document:
         return
     before, rest = document.split(begin, 1)
-    after = rest.split(end, 1)[1]
+    earlier, after = rest.split(end, 1)
+    if keeps_rows:
+        text = with_earlier_rows(text, earlier)
     DOCUMENT.write_text(f"{before}{begin}\n{text}\n\n{end}{after}")

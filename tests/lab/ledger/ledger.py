@@ -145,7 +145,7 @@ def read_reasons():
 
 
 def _hip_rows():
-    return [(f"{program}: {case}", why) for mode, program, case, why in (row for row in rows(KNOWN) if len(row) == 4) if mode == "run"]
+    return [(f"{row[1]}: {row[2]}", row[4]) for row in rows(KNOWN) if row[0] == "run"]
 
 
 def _table(head, lines):

@@ -58,7 +58,7 @@ static const struct lock_rank_text {
   [LOCK_LIFECYCLE] = {"lifecycle", "init and finalize, one at a time; around the destruction of stacks"},
   [LOCK_PINNED] = {"pinned resource", "the stacks for host buffers; around their building"},
   [LOCK_TURN] = {"turn to ask for memory", "one thread that is out of memory at a time; waited for at most 50 ms; around calls of the resources of a device, and the building of a stack"},
-  [LOCK_DEVICE_TABLE] = {"device table", "entries and resources in force, who builds or extends a stack; not while that is built"},
+  [LOCK_DEVICE_TABLE] = {"device table", "entries and current resources, who builds or extends a stack; not while that is built"},
   [LOCK_TORCH] = {"private pools", "PyTorch's private pools; around no resource"},
   [LOCK_TORCH_BLOCKS] = {"block records", "records of PyTorch's blocks; around no resource"},
   [LOCK_SETTING] = {"setting, suspending", "one `hipmm_set()` of a resource at a time, one suspend or resume in all; around those ops"},

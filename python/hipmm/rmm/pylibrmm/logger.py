@@ -51,7 +51,7 @@ def set_logging_level(level: level_enum | str) -> None:
 
 
 def get_logging_level() -> level_enum:
-    """The level in force."""
+    """The current level."""
     return _levels["logging"]
 
 
@@ -77,7 +77,7 @@ def set_flush_level(level: level_enum | str) -> None:
 
 
 def get_flush_level() -> level_enum:
-    """The flush level in force."""
+    """The current flush level."""
     return _levels["flush"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The resources in force, and the log files of all devices."""
+"""The current resources, and the log files of all devices."""
 
 import operator
 from typing import Any
@@ -19,7 +19,7 @@ def _device(device: Any) -> int:
 
 
 def get_per_device_resource(device: int) -> DeviceMemoryResource:
-    """The resource in force on a device."""
+    """The current resource of a device."""
     device = _device(device)
     known = _per_device_mrs.get(device)
     if known is not None:
@@ -31,7 +31,7 @@ def get_per_device_resource(device: int) -> DeviceMemoryResource:
 
 
 def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
-    """Puts a resource of a device in force there. Raises RuntimeError for one of another device."""
+    """Makes a resource of a device current there. Raises RuntimeError for one of another device."""
     if not isinstance(mr, DeviceMemoryResource):
         raise TypeError(f"Argument 'mr' has incorrect type (expected DeviceMemoryResource, got {type(mr).__name__})")
     device = _device(device)
@@ -42,29 +42,29 @@ def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
 
 
 def get_current_device_resource() -> DeviceMemoryResource:
-    """The resource in force on the current device."""
+    """The current resource of the current device."""
     _runtime.ensure()
     return get_per_device_resource(_hipmm.current_device())
 
 
 def set_current_device_resource(mr: DeviceMemoryResource) -> None:
-    """Puts a resource in force on the current device."""
+    """Makes a resource current on the current device."""
     _runtime.ensure()
     set_per_device_resource(_hipmm.current_device(), mr)
 
 
 def get_per_device_resource_type(device: int) -> type[DeviceMemoryResource]:
-    """The class of the resource in force on a device."""
+    """The class of a device's current resource."""
     return type(get_per_device_resource(device))
 
 
 def get_current_device_resource_type() -> type[DeviceMemoryResource]:
-    """The class of the resource in force on the current device."""
+    """The class of the current device's current resource."""
     return type(get_current_device_resource())
 
 
 def is_initialized() -> bool:
-    """Whether the resources in force can be used."""
+    """Whether the current resources can be used."""
     return hipmm.is_initialized() or hipmm.runtime() is None
 
 

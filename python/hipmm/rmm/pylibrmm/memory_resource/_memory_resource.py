@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All resources, and the functions on those in force, under the name that RMM has for this module."""
+"""All resources, and the functions on the current ones, under the name that RMM has for this module."""
 
 from hipmm.rmm.pylibrmm.memory_resource._adaptors import (
     _append_id,
