@@ -489,6 +489,7 @@ struct Figures {
   std::atomic<int64_t> source_bytes{0};             /* of PyTorch's segments that are hipmm's */
   std::atomic<int> begun{0};                        /* private pools that take allocations now */
   std::atomic<bool> is_used{false};                 /* hipmm's stack is built */
+  std::atomic<bool> is_begun{false};                /* a block has been asked for */
   std::vector<cudaStream_t> origins;                /* the current streams where those pools began */
 
   /* Whether a stream of the device is captured. PyTorch ends no pool whose capture has failed, so `begun` does not say it. */
@@ -967,11 +968,6 @@ public:
   {
     native->init(device_count);
     hipmm.torch_init(device_count);
-    for (int device = 0; is_native && device < std::min(device_count, MOST_DEVICES); device++) {
-      auto number = static_cast<DeviceIndex>(device);
-      double fraction = native->getMemoryFraction(number); /* of per_process_memory_fraction in PYTORCH_ALLOC_CONF */
-      if (fraction < 1) setMemoryFraction(fraction, number);
-    }
   }
 
   /* PyTorch's own allocator knows its blocks by the deleter too. */
@@ -1317,6 +1313,16 @@ private:
     return false;
   }
 
+  /* The first allocation on the device: per_process_memory_fraction of PYTORCH_ALLOC_CONF holds. */
+  void begin(DeviceIndex device)
+  {
+    Figures &of = figures[device];
+    of.is_used = true;
+    if (of.is_begun.exchange(true) || !is_native || of.allowed != SIZE_MAX) return;
+    double fraction = native->getMemoryFraction(device);
+    if (fraction < 1) setMemoryFraction(fraction, device);
+  }
+
   /* One attempt. NULL: *reason_out is hipmm's, or empty where the block would be more than may be held. The last attempt is
    * by the function that counts a failure, and logs it. */
   void *obtain(const Block &block, std::string *reason_out, bool is_last)
@@ -1325,7 +1331,7 @@ private:
     size_t held = 0;
     Figures &of = figures[block.device];
     auto bytes = static_cast<ssize_t>(block.bytes);
-    if (!of.is_used.load(std::memory_order_relaxed)) of.is_used = true;
+    if (!of.is_begun.load(std::memory_order_relaxed)) begin(block.device);
     if (is_last)
       ptr = hipmm.torch_malloc(bytes, block.device, block.stream);
     else if (hipmm.torch_try_malloc(block.bytes, block.device, block.stream, &ptr))
