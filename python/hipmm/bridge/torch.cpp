@@ -485,6 +485,8 @@ struct Figures {
   std::array<int64_t, FIGURES> peak{};              /* of both */
   Stat reserved;                                    /* of both, as it is observed */
   int64_t retries = 0, failures = 0;                /* of hipmm's allocations: num_alloc_retries, num_ooms */
+  int64_t grown = 0, shrunk = 0;                    /* as what hipmm holds was observed: num_device_alloc and _free */
+  size_t held = 0;                                  /* by hipmm, then */
   std::atomic<size_t> allowed{SIZE_MAX};            /* bytes that may be held; SIZE_MAX: no limit */
   std::atomic<int64_t> source_bytes{0};             /* of PyTorch's segments that are hipmm's */
   std::atomic<int> begun{0};                        /* private pools that take allocations now */
@@ -1126,6 +1128,11 @@ public:
     stats.reserved_bytes[ALL] = of.reserved;
     observe(stats.reserved_bytes[LARGE], large, large);
     observe(stats.reserved_bytes[SMALL], of.reserved.current - large, of.reserved.peak - large);
+    of.grown += held > of.held;
+    of.shrunk += held < of.held;
+    of.held = held;
+    stats.num_device_alloc += of.grown;
+    stats.num_device_free += of.shrunk;
     stats.num_alloc_retries += of.retries;
     stats.num_ooms += of.failures;
     return stats;
@@ -1139,7 +1146,7 @@ public:
     for (auto &figure : of.own)
       for (Stat &stat : figure) stat.reset_accumulated();
     of.reserved.reset_accumulated();
-    of.retries = of.failures = 0;
+    of.retries = of.failures = of.grown = of.shrunk = 0;
   }
   void resetPeakStats(DeviceIndex device) override
   {
