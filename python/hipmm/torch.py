@@ -118,7 +118,7 @@ def _use_pluggable() -> Any:
 def _take(kind: str) -> str:
     """Puts an allocator into PyTorch, once. Returns why PyTorch keeps its own, although nobody has asked for that; else ""."""
     global _current, _reason
-    if _current is not None or (_reason is not None and kind in ("", "native")):
+    if _current is not None or (_reason is not None and not kind):
         return _reason or ""
     try:
         if kind == "native":

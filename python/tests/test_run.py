@@ -303,6 +303,21 @@ def test_a_pytorch_without_a_bridge_keeps_its_own_allocator(serve):
     serve(program, "--strict", code=2, env={"HIPMM_TORCH": "bridge"})
 
 
+@pytest.mark.parametrize("kind, found", [("", "pool"), ("native", "device")])
+def test_the_graph_without_a_file(serve, folder, kind, found):
+    """The bridge's PyTorch has a pool, of memory that the program can share. PyTorch's own allocator has the runtime's."""
+    (folder / "hipmm.json").unlink()
+    program = """
+        from hipmm import _bridge
+        _bridge.install = lambda *_: None
+        import torch, hipmm, ctypes
+        ptr, runtime = ctypes.c_void_p(), ctypes.CDLL(None)
+        assert runtime.hipMalloc(ctypes.byref(ptr), ctypes.c_size_t(3 << 20)) == 0
+        print(hipmm.resource().type, runtime.hipIpcGetMemHandle(ctypes.create_string_buffer(64), ptr))
+    """
+    assert serve(program, env={"HIPMM_TORCH": kind}).stdout == f"{found} 0\n"
+
+
 def test_pytorch_without_a_gpus_support_is_left_alone(serve):
     ended = serve("import torch, fakes; print(fakes.torch_current)", env={"FAKE_TORCH_CPU": "1"})
     assert (ended.stdout, ended.stderr) == ("[]\n", "")

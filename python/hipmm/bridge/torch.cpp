@@ -486,10 +486,13 @@ struct Figures {
   std::array<int64_t, FIGURES> peak{};              /* of both */
   Stat reserved;                                    /* of both, as it is observed */
   int64_t retries = 0, failures = 0;                /* of hipmm's allocations: num_alloc_retries, num_ooms */
+  int64_t grown = 0, shrunk = 0;                    /* as what hipmm holds was observed: num_device_alloc and _free */
+  size_t held = 0;                                  /* by hipmm, then */
   std::atomic<size_t> allowed{SIZE_MAX};            /* bytes that may be held; SIZE_MAX: no limit */
   std::atomic<int64_t> source_bytes{0};             /* of PyTorch's segments that are hipmm's */
   std::atomic<int> begun{0};                        /* private pools that take allocations now */
   std::atomic<bool> is_used{false};                 /* hipmm's stack is built */
+  std::atomic<bool> is_begun{false};                /* a block has been asked for */
   std::vector<cudaStream_t> origins;                /* the current streams where those pools began */
 
   /* Whether a stream of the device is captured. PyTorch ends no pool whose capture has failed, so `begun` does not say it. */
@@ -1149,6 +1152,11 @@ public:
     stats.reserved_bytes[ALL] = of.reserved;
     observe(stats.reserved_bytes[LARGE], large, large);
     observe(stats.reserved_bytes[SMALL], of.reserved.current - large, of.reserved.peak - large);
+    of.grown += held > of.held;
+    of.shrunk += held < of.held;
+    of.held = held;
+    stats.num_device_alloc += of.grown;
+    stats.num_device_free += of.shrunk;
     stats.num_alloc_retries += of.retries;
     stats.num_ooms += of.failures;
     return stats;
@@ -1162,7 +1170,7 @@ public:
     for (auto &figure : of.own)
       for (Stat &stat : figure) stat.reset_accumulated();
     of.reserved.reset_accumulated();
-    of.retries = of.failures = 0;
+    of.retries = of.failures = of.grown = of.shrunk = 0;
   }
   void resetPeakStats(DeviceIndex device) override
   {
@@ -1336,6 +1344,16 @@ private:
     return false;
   }
 
+  /* The first allocation on the device: per_process_memory_fraction of PYTORCH_ALLOC_CONF holds. */
+  void begin(DeviceIndex device)
+  {
+    Figures &of = figures[device];
+    of.is_used = true;
+    if (of.is_begun.exchange(true) || !is_native || of.allowed != SIZE_MAX) return;
+    double fraction = native->getMemoryFraction(device);
+    if (fraction < 1) setMemoryFraction(fraction, device);
+  }
+
   /* One attempt. NULL: *reason_out is hipmm's, or empty where the block would be more than may be held. The last attempt is
    * by the function that counts a failure, and logs it. */
   void *obtain(const Block &block, std::string *reason_out, bool is_last)
@@ -1344,7 +1362,7 @@ private:
     size_t held = 0;
     Figures &of = figures[block.device];
     auto bytes = static_cast<ssize_t>(block.bytes);
-    if (!of.is_used.load(std::memory_order_relaxed)) of.is_used = true;
+    if (!of.is_begun.load(std::memory_order_relaxed)) begin(block.device);
     if (is_last)
       ptr = hipmm.torch_malloc(bytes, block.device, block.stream);
     else if (hipmm.torch_try_malloc(block.bytes, block.device, block.stream, &ptr))

@@ -364,6 +364,7 @@ def summary():
             found = sum(s[unit] for s in snapshot["segments"] if kind == "all" or s["segment_type"] + "_pool" == kind)
             assert stats[f"{figure}.{kind}.current"] == found, (figure, kind, stats[f"{figure}.{kind}.current"], found)
     grown = {key: stats[key] - before[key] for key in stats}
+    assert grown["num_device_alloc"] >= 1 and grown["num_device_free"] >= 0
     assert grown["allocation.all.current"] == grown["active.all.current"] == 4
     assert grown["allocated_bytes.all.current"] == 8 * MIB + 512 + 1024
     assert grown["requested_bytes.all.current"] == 8 * MIB + 1100
