@@ -214,7 +214,7 @@ struct frameworks_function {
 };
 
 static const struct frameworks_function functions[] = {
-    /* In place of those of the same name; for the bridge of hipmm.torch alone. */
+    /* In place of those of the same name; hipmm_run_torch_held_bytes() is of the bridge of hipmm.torch. */
     {"hipmm_torch_malloc", (void (*)(void))hipmm_run_torch_malloc},
     {"hipmm_torch_try_malloc", (void (*)(void))frameworks_torch_try_malloc},
     {"hipmm_torch_free", (void (*)(void))hipmm_run_torch_free},
