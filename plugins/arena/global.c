@@ -270,7 +270,7 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
     struct arena_chunk *chunk = &chunks->items[i];
     uint32_t range = chunk->first;
     uint64_t start = (uintptr_t)chunk->ptr, bytes = chunk->bytes;
-    if (chunks->bytes < chunk->bytes + keep_bytes || !global_is_idle(global, chunk)) continue;
+    if (chunks->bytes - chunk->bytes < keep_bytes || !global_is_idle(global, chunk)) continue;
     global_unlink_range(global, range);
     enum hipmm_status status = arena_chunks_free(chunks, chunk);
     if (!first) first = status;

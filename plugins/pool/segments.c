@@ -78,7 +78,7 @@ static enum hipmm_status segments_release_idle(void *self, struct heap *heap, ui
   enum hipmm_status first = HIPMM_OK;
   for (uint32_t i = segments->count; i-- > 0;) {
     const struct segment segment = segments->items[i];
-    if (segments->held.bytes < segment.bytes + keep_bytes) continue;
+    if (segments->held.bytes - segment.bytes < keep_bytes) continue;
     if (!heap_remove_region(heap, (uintptr_t)segment.ptr, segment.bytes)) continue;
     enum hipmm_status status = segments_release(segments, i);
     if (!status) continue;

@@ -140,7 +140,9 @@ static void race_order_follow(struct race_line *line, const struct race_line *ot
   line->is_ahead = true;
 }
 
-void race_order_reach(struct race_line *line)
+/* Joins what the next work of the stream comes after: what the host has waited for, and by the rules of the default
+ * stream. */
+static void race_order_reach(struct race_line *line)
 {
   if (line->host_seen != host_version) race_clock_join(&line->clock, &host);
   line->host_seen = host_version;

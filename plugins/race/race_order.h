@@ -56,9 +56,6 @@ struct race_line *race_order_line(const struct race_stream *stream);
 /* The stream is destroyed; its work goes on. */
 void race_order_end_stream(const void *key);
 
-/* Joins what the next work of the stream comes after: what the host has waited for, and by the rules of the default
- * stream. */
-void race_order_reach(struct race_line *line);
 /* The next piece of work of the stream. */
 struct race_point race_order_advance(struct race_line *line);
 /* Whether the next work of the stream comes after the point. */

@@ -223,6 +223,7 @@ def functions(names: tuple[str, ...], *more: int | None) -> Any:
 
 _library: ctypes.CDLL | None = None  # that is in force
 
+
 def _versions(torch: Any) -> tuple[str, ...]:
     return str(torch.__version__), str(getattr(torch.version, "git_version", ""))
 

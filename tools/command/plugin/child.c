@@ -145,7 +145,7 @@ struct kit_finding kit_run(const struct kit *what, const struct kit_check *check
   pid_t child = fork();
   if (child == 0) child_run(what, check, ends[1], fileno(messages));
   close(ends[1]);
-  bool is_found = child > 0 && child_read(ends[0], what->timeout_s + what->seconds, &finding, &is_late);
+  bool is_found = child > 0 && child_read(ends[0], what->timeout_s + 2 * what->seconds, &finding, &is_late);
   close(ends[0]);
   if (child > 0 && !is_found && is_late) kill(child, SIGKILL);
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;

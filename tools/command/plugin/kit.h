@@ -80,6 +80,9 @@ void kit_open(const char *scheduler);
 void kit_close(size_t left);
 void kit_close_busy(size_t left);
 
+/* For checks in which calls of HIP fail: kit_close() counts no events. */
+extern bool kit_ignores_events;
+
 /* The tested resource, while the stack is up. */
 extern struct hipmm_resource *kit_resource;
 
@@ -101,6 +104,7 @@ extern uint64_t kit_probe_allocations, kit_probe_frees;
 
 /* The allocation that fails, counted from 1 like kit_probe_tries; 0: none. */
 extern uint64_t kit_probe_tries, kit_probe_fails_at;
+extern size_t kit_probe_alignment; /* that the last try asked for */
 
 /* A request to the upstream that broke the contract, such as an alignment that is no power of two. NULL: there was none. */
 extern const char *kit_probe_breach;

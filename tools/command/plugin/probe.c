@@ -9,6 +9,7 @@
 
 struct kit_probe_call kit_probe_allocated, kit_probe_freed;
 uint64_t kit_probe_allocations, kit_probe_frees, kit_probe_tries, kit_probe_fails_at;
+size_t kit_probe_alignment;
 const char *kit_probe_breach;
 
 struct probe_adaptor {
@@ -48,6 +49,7 @@ static enum hipmm_status probe_allocate(void *self, size_t bytes, size_t alignme
   struct probe_adaptor *probe = self;
   struct range other;
   void *ptr = NULL;
+  __atomic_store_n(&kit_probe_alignment, alignment, __ATOMIC_RELAXED);
   if (alignment < HIPMM_ALIGNMENT || alignment & (alignment - 1)) kit_probe_breach = "an alignment that is none";
   if (__atomic_add_fetch(&kit_probe_tries, 1, __ATOMIC_RELAXED) == kit_probe_fails_at)
     return probe->services->refuse(probe->services, HIPMM_E_OUT_OF_MEMORY, "refuses {0:bytes}, as a test", bytes, 0, 0);

@@ -14,6 +14,9 @@
 
 #define STACK_REGION_BYTES ((size_t)64 << 20)
 
+/* Of host memory that is given back: large tables may have pages that were never touched. */
+#define STACK_POISONED_BYTES ((size_t)16 << 10)
+
 uint64_t kit_host_calls, kit_host_fails_at;
 
 /* ---- The plugin ---- */
@@ -38,7 +41,7 @@ static void stack_count_free(const struct hipmm_services *services, void *ptr, s
   if (!ptr) return;
   if (!ranges_remove(&stack_host_memory, (uintptr_t)ptr, bytes))
     kit_fail("services->host_free() got %p with %zu bytes, which services->host_allocate() did not give", ptr, bytes);
-  memset(ptr, 0xA5, bytes); /* so that a later use of it shows */
+  memset(ptr, 0xA5, bytes < STACK_POISONED_BYTES ? bytes : STACK_POISONED_BYTES); /* so that a later use of it shows */
   stack_host_free(services, ptr, bytes);
 }
 
@@ -173,6 +176,15 @@ bool kit_is_host_memory(void)
 
 /* ---- Up and down ---- */
 
+bool kit_ignores_events;
+static int64_t stack_events_before;
+
+/* Of HIP that were created and not destroyed. */
+static int64_t stack_count_events(void)
+{
+  return (int64_t)(software()->calls("hipEventCreateWithFlags") - software()->calls("hipEventDestroy"));
+}
+
 void kit_start(const char *scheduler)
 {
   char *resources = kit_resources(), *graph;
@@ -186,6 +198,7 @@ void kit_start(const char *scheduler)
   kit_expect_ok(hipmm_init_from_string(graph), "reading a graph with it");
   free(graph);
   program_begin(STACK_REGION_BYTES);
+  stack_events_before = stack_count_events();
 }
 
 enum hipmm_status kit_build(void)
@@ -222,6 +235,9 @@ void kit_close_busy(size_t left)
   if (kit_probe_live() > left)
     kit_fail_with_mend(give_back, "after destroy, %zu of the upstream's blocks were not given back",
                        kit_probe_live() - left);
+  if (!kit_ignores_events && stack_count_events() > stack_events_before)
+    kit_fail_with_mend(give_back, "after destroy, %lld events of HIP were not destroyed",
+                       (long long)(stack_count_events() - stack_events_before));
   if ((calls = software_live()))
     kit_fail_with_mend(give_back, "after destroy, the device has %llu blocks or handles that were not given back",
                        (unsigned long long)calls);

@@ -51,12 +51,13 @@ bool worker_is_default_stream(const struct run *run, int stream)
   return run->model->has_defaults && stream < MODEL_DEFAULT_STREAMS;
 }
 
-void worker_leave_device(const struct run *run)
+/* Around calls of the resource, for a model whose device is not the one that its callers use. */
+static void worker_leave_device(const struct run *run)
 {
   if (run->model->device) (void)run->hip->SetDevice(0);
 }
 
-void worker_return_to_device(struct run *run)
+static void worker_return_to_device(struct run *run)
 {
   int current = 0;
   if (!run->model->device) return;

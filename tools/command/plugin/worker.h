@@ -56,10 +56,6 @@ void worker_check_status(struct run *run, const char *call, enum hipmm_status st
 /* Whether the stream is one of those that are always there. */
 bool worker_is_default_stream(const struct run *run, int stream);
 
-/* Around calls of the resource, for a model whose device is not the one that its callers use. */
-void worker_leave_device(const struct run *run);
-void worker_return_to_device(struct run *run);
-
 /* The function of the thread; `closure` is its struct worker. Frees all that it allocates. */
 void *worker_run(void *closure);
 
