@@ -79,7 +79,8 @@ static enum hipmm_status hoarder_query(void *self, size_t index, int64_t *value_
 {
   struct hoarder *hoarder = self;
   (void)index;
-  pthread_mutex_lock(&hoarder->lock);
+  enum hipmm_status status = hoarder_enter(hoarder);
+  if (status) return status;
   *value_out = hoarder->kept != NULL;
   pthread_mutex_unlock(&hoarder->lock);
   return HIPMM_OK;
