@@ -1149,6 +1149,7 @@ public:
      * changes the large pool's figures only by what PyTorch has for it: its small tensors of the generator's are in idle
      * memory. */
     int64_t large = stats.reserved_bytes[LARGE].current + of.own[ALLOCATED_BYTES][LARGE].current;
+    large = std::min(large, of.reserved.current); /* what sleeps is live, and not held */
     stats.reserved_bytes[ALL] = of.reserved;
     observe(stats.reserved_bytes[LARGE], large, large);
     observe(stats.reserved_bytes[SMALL], of.reserved.current - large, of.reserved.peak - large);
