@@ -2,6 +2,7 @@
 /* checks_memory.c: building and destroying a stack, and what single allocations and frees must do, one rule
  * for each check. */
 #include "../../../core/runtime/hip.h"
+#include "../../../core/stack/instance.h"
 #include "kit.h"
 #include "ranges.h"
 
@@ -169,6 +170,38 @@ static void checks_memory_exhaustion(void)
   kit_close(0);
 }
 
+/* ---- Sizes at which a number of the plugin's own may end ------------------------------------------------------------- */
+
+static void checks_memory_check_boundary(size_t bytes)
+{
+  const struct instance *instance = instance_from(kit_resource);
+  const size_t wrong[] = {bytes + ((size_t)1 << 16), bytes + ((size_t)1 << 32), bytes & UINT16_MAX};
+  struct hipmm_block block = {NULL, 0};
+  char what[100];
+  void *ptr = kit_allocate(bytes, HIPMM_ALIGNMENT, NULL);
+  if (!ptr) return;
+  if (!hipmm_deallocate(kit_resource, ptr, bytes + 1, NULL)) kit_skip("it heeds no size at all: see `wrong size`");
+  if (instance->node->plugin->descriptor.ops->find) {
+    snprintf(what, sizeof what, "find of a block of %zu bytes", bytes);
+    kit_expect_ok(instance_find(instance, ptr, &block), what);
+    if (block.bytes != bytes) kit_fail("%s says %zu bytes", what, block.bytes);
+  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (wrong[i] == bytes || !wrong[i]) continue;
+    snprintf(what, sizeof what, "a free of %zu bytes with the size %zu", bytes, wrong[i]);
+    kit_expect_refusal(hipmm_deallocate(kit_resource, ptr, wrong[i], NULL), HIPMM_E_SIZE, what);
+  }
+  kit_free(ptr, bytes, NULL);
+}
+
+static void checks_memory_boundaries(void)
+{
+  checks_memory_open();
+  for (size_t power = 128; power <= (size_t)64 << 20; power *= 2)
+    for (size_t bytes = power - 1; bytes <= power + 1; bytes++) checks_memory_check_boundary(bytes);
+  kit_close(0);
+}
+
 /* ---- At once, or not at all ------------------------------------------------------------------------------------- */
 
 static size_t checks_memory_bytes_at_once(int i)
@@ -252,6 +285,8 @@ const struct kit_check kit_checks_memory[] = {
      checks_memory_unknown_size},
     {"huge sizes", "sizes that nobody has are refused as out of memory, with a reason",
      "check sums of sizes for overflow; report the failure with services->refuse or explain", checks_memory_huge},
+    {"boundary sizes", "blocks of every size have that size, also at and beside the powers of two",
+     "keep sizes in size_t, and 0 bytes for no block only where no size becomes 0", checks_memory_boundaries},
     {"exhaustion", "out of memory is reported as such, and all memory can be had again after the frees",
      "return the upstream's status; on a failure free what was obtained for the request", checks_memory_exhaustion},
     {"at once", "try_allocate and try_deallocate serve a call whole, or do nothing",

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* checks_stack.c: checks of the plugin as a part of a stack: the calls to its upstream, its values and reports, streams
- * and threads, and its end. */
+/* checks_stack.c: checks of the plugin as a part of a stack: the calls to its upstream, its values and reports, trims, and
+ * its end. */
 #include "../../../core/runtime/hip.h"
 #include "../../../core/stack/instance.h"
 #include "kit.h"
-#include "model.h"
 
 #include <hipmm/stream.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What is passed on ----------------------------------------------------------------------------------------- */
+
+static const char *checks_stack_name(hipmm_stream_t stream)
+{
+  if (!stream) return "the default stream";
+  return stream == HIPMM_PER_THREAD_STREAM ? "the thread's default stream" : "a stream that was created";
+}
 
 /* The core asks the upstream for the size of a block, so both must speak of the same block. */
 static void checks_stack_check_passed_on(size_t bytes, hipmm_stream_t stream)
@@ -23,13 +28,32 @@ static void checks_stack_check_passed_on(size_t bytes, hipmm_stream_t stream)
     kit_fail("one allocation makes %llu of the upstream", (unsigned long long)(kit_probe_allocations - allocations));
   if (got->ptr != ptr) kit_fail("it gives %p, where its upstream gave %p", ptr, got->ptr);
   if (got->bytes != bytes) kit_fail("%zu bytes were asked for, and %zu of the upstream", bytes, got->bytes);
-  if (got->stream != stream) kit_fail("the upstream got another stream than the allocation");
+  if (got->stream != stream)
+    kit_fail("the allocation was on %s, and that of the upstream on %s", checks_stack_name(stream),
+             checks_stack_name(got->stream));
   kit_free(ptr, bytes, stream);
   if (kit_probe_frees != frees + 1) kit_fail("a free is not passed on to the upstream");
   if (freed->ptr != ptr) kit_fail("%p was freed, and %p in the upstream", ptr, freed->ptr);
   if (freed->bytes != bytes && freed->bytes)
     kit_fail("%zu bytes were freed, and %zu in the upstream", bytes, freed->bytes);
-  if (freed->stream != stream) kit_fail("the upstream got another stream than the free");
+  if (freed->stream != stream)
+    kit_fail("the free was on %s, and that of the upstream on %s", checks_stack_name(stream),
+             checks_stack_name(freed->stream));
+}
+
+/* An upstream may align more than it is asked to, so what comes of it says little. */
+static void checks_stack_check_alignment(void)
+{
+  for (size_t alignment = HIPMM_ALIGNMENT; alignment <= 65536; alignment *= 2) {
+    void *ptr = NULL;
+    uint64_t calls = kit_probe_tries;
+    enum hipmm_status status = hipmm_allocate_aligned(kit_resource, 1000, alignment, NULL, &ptr);
+    if (kit_probe_tries != calls && kit_probe_alignment < alignment)
+      kit_fail_with_mend("pass the alignment on as it is",
+                         "an alignment of %zu bytes was asked for, and one of %zu of the upstream", alignment,
+                         kit_probe_alignment);
+    if (!status) kit_expect_ok(hipmm_deallocate_aligned(kit_resource, ptr, 1000, alignment, NULL), "its free");
+  }
 }
 
 static void checks_stack_sizes(void)
@@ -41,6 +65,8 @@ static void checks_stack_sizes(void)
   hipmm_stream_t stream = kit_stream();
   for (size_t bytes = 1; bytes < 1000000; bytes = bytes * 7 + 1) checks_stack_check_passed_on(bytes, NULL);
   checks_stack_check_passed_on(1000, stream);
+  checks_stack_check_passed_on(1000, HIPMM_PER_THREAD_STREAM);
+  checks_stack_check_alignment();
   kit_expect_ok(hipmm_stream_retire(0, stream), "stream_retire");
   kit_expect_hip(hip_table()->StreamDestroy(stream), "hipStreamDestroy");
   kit_close(0);
@@ -83,6 +109,31 @@ static void checks_stack_query_all(const struct hipmm_plugin *plugin)
   }
 }
 
+/* What counts each allocation that succeeds counts none that fails, unless it says so. */
+static void checks_stack_query_failures(const struct hipmm_plugin *plugin)
+{
+  enum { N = 8, MOST_VALUES = 64 };
+  int64_t values[3][MOST_VALUES] = {{0}};
+  void *ptrs[N];
+  uint32_t n = plugin->n_values < MOST_VALUES ? plugin->n_values : MOST_VALUES;
+  for (int moment = 0; moment < 3; moment++) {
+    for (int i = 0; i < N && moment == 1; i++) ptrs[i] = kit_allocate(1000, HIPMM_ALIGNMENT, NULL);
+    for (int i = 0; i < N && moment == 2; i++) (void)!kit_allocate(SIZE_MAX / 4, HIPMM_ALIGNMENT, NULL);
+    for (uint32_t row = 0; row < n; row++)
+      (void)!hipmm_resource_query(kit_resource, plugin->values[row].name, &values[moment][row]);
+  }
+  for (int i = 0; i < N; i++)
+    if (ptrs[i]) kit_free(ptrs[i], 1000, NULL);
+  for (uint32_t row = 0; row < n; row++)
+    if (plugin->values[row].unit && !strcmp(plugin->values[row].unit, "allocations") &&
+        !strstr(plugin->values[row].doc, "fail") && values[1][row] - values[0][row] == N &&
+        values[2][row] != values[1][row])
+      kit_fail_with_mend(
+          "count an allocation after the upstream has given the memory, or say in its doc that it has those that fail",
+          "the value %.100s grows by %d with %d allocations, and by %lld with %d that failed", plugin->values[row].name,
+          N, N, (long long)(values[2][row] - values[1][row]), N);
+}
+
 static void checks_stack_perform_all(const struct hipmm_plugin *plugin)
 {
   for (uint32_t i = 0; i < plugin->n_actions; i++) {
@@ -116,95 +167,36 @@ static void checks_stack_tells(void)
   if (plugin->ops->report) kit_expect_ok(ops->report(self, checks_stack_count_line, &lines), "report");
   if (plugin->ops->process_end) checks_stack_end_process(ops, self);
   if (ptr) kit_free(ptr, 3000, NULL);
+  if (ptr) checks_stack_query_failures(plugin);
   checks_stack_perform_all(plugin);
   kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
   kit_close(0);
 }
 
-/* ---- Streams and threads --------------------------------------------------------------------------------------- */
+/* ---- What a trim leaves ---------------------------------------------------------------------------------------- */
 
-/* Random programs, whose streams write a pattern into each block and read it back (model.h). */
-static void checks_stack_run_model(struct model model)
+/* Nothing needs to be kept after a trim, unless the trim says so. */
+static void checks_stack_keep(void)
 {
-  enum { SEEDS = 3 };
-  model.resources = kit_resources();
-  model.runtime = "\"pageable_memory_access\": true, ";
-  model.region_bytes = (size_t)64 << 20;
-  model.may_fail = model.keeps_memory = model.is_plain = true;
-  model.by_host = kit_is_host_memory();
-  for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-    struct model_result result = model_run(&model, seed);
-    if (result.failure[0]) kit_fail("%s (%s, seed %llu)", result.failure, model.name, (unsigned long long)seed);
-    if (!result.allocations) kit_skip("it allocates nothing here");
-  }
-}
-
-static void checks_stack_streams(void)
-{
-  checks_stack_run_model((struct model){.name = "streams step by step",
-                                        .scheduler = "stepped",
-                                        .threads = 1,
-                                        .streams = 6,
-                                        .operations = 600,
-                                        .most_bytes = 65536});
-}
-
-static void checks_stack_threads(void)
-{
-  checks_stack_run_model((struct model){
-      .name = "4 threads", .scheduler = "threads", .threads = 4, .streams = 4, .operations = 200, .most_bytes = 65536});
-}
-
-/* ---- Graph captures ----------------------------------------------------------------------------------------------- */
-
-/* A function of the software device; hipmm itself captures nothing. */
-static int checks_stack_capture(const char *name, hipmm_stream_t stream, void *argument)
-{
-  int (*call)(hipmm_stream_t, void *);
-  void *address = hip_symbol(name);
-  memcpy(&call, &address, sizeof call);
-  return call ? call(stream, argument) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
-}
-
-/* A call may be refused in a capture. */
-static void checks_stack_expect_capture(hipmm_stream_t stream, enum hipmm_status status, const char *what)
-{
-  enum { ACTIVE = 1 };
-  int state = 0;
-  if (status && status != HIPMM_E_STATE && !hipmm_is_out_of_memory(status))
-    kit_expect_refusal(status, HIPMM_E_STATE, what);
-  if (hip_table()->StreamIsCapturing(stream, &state) || state != ACTIVE) kit_fail("%s ends the capture", what);
-}
-
-static void checks_stack_captures(void)
-{
-  enum { ON_IT, ELSEWHERE, INSIDE, N };
-  static const char *const frees[N] = {"a free on the stream that is captured", "a free on another stream",
-                                       "a free of what was allocated in the capture"};
-  void *ptrs[N] = {NULL}, *graph = NULL;
-  hipmm_stream_t stream;
+  enum { N = 100 };
+  static const size_t sizes[] = {1000, 40000, 300000};
+  void *ptrs[N];
+  if (!kit_resource_plugin()->max_upstreams) kit_skip("a source has no upstream");
   kit_open("threads");
-  kit_expect_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream), "stream_create");
-  ptrs[ON_IT] = kit_allocate(1000, HIPMM_ALIGNMENT, stream);
-  ptrs[ELSEWHERE] = kit_allocate(1000, HIPMM_ALIGNMENT, NULL);
-  kit_expect_hip(checks_stack_capture("hipStreamBeginCapture", stream, NULL), "hipStreamBeginCapture");
-  enum hipmm_status status = hipmm_allocate(kit_resource, 1000, stream, &ptrs[INSIDE]);
-  checks_stack_expect_capture(stream, status, "an allocation on the stream that is captured");
-  for (int i = 0; i < N; i++) {
-    if (!ptrs[i]) continue;
-    status = hipmm_deallocate(kit_resource, ptrs[i], 1000, i == ELSEWHERE ? NULL : stream);
-    checks_stack_expect_capture(stream, status, frees[i]);
-    if (!status) ptrs[i] = NULL;
-  }
-  status = hipmm_allocate(kit_resource, 1000, NULL, &ptrs[ELSEWHERE]);
-  checks_stack_expect_capture(stream, status, "an allocation on another stream");
-  checks_stack_expect_capture(stream, hipmm_resource_trim(kit_resource, 0), "trim");
-  kit_expect_hip(checks_stack_capture("hipStreamEndCapture", stream, &graph), "hipStreamEndCapture");
-  kit_expect_hip(checks_stack_capture("hipGraphDestroy", graph, NULL), "hipGraphDestroy");
+  for (int i = 0; i < N; i++) ptrs[i] = kit_allocate(sizes[i % 3], HIPMM_ALIGNMENT, NULL);
   for (int i = 0; i < N; i++)
-    if (ptrs[i]) kit_free(ptrs[i], 1000, i == ELSEWHERE ? NULL : stream);
+    if (ptrs[i]) kit_free(ptrs[i], sizes[i % 3], NULL);
+  kit_expect_hip(hip_table()->DeviceSynchronize(), "hipDeviceSynchronize");
+  const uint64_t held = kit_probe_live_bytes();
+  if (!held) kit_skip("it keeps no free memory");
+  const size_t keeps[] = {SIZE_MAX, (size_t)held};
+  for (int i = 0; i < 2; i++) {
+    kit_expect_ok(hipmm_resource_trim(kit_resource, keeps[i]), "trim");
+    if (kit_probe_live_bytes() < held)
+      kit_fail("a trim that is to keep %zu bytes leaves %llu of %llu", keeps[i],
+               (unsigned long long)kit_probe_live_bytes(), (unsigned long long)held);
+  }
   kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
-  kit_expect_ok(hipmm_stream_destroy(stream), "stream_destroy");
   kit_close(0);
 }
 
@@ -228,20 +220,12 @@ static void checks_stack_leaks(void)
 }
 
 const struct kit_check kit_checks_stack[] = {
-    {"sizes", "without ops->find, pointers and sizes are the upstream's, unchanged",
-     "pass `bytes`, `stream` and the pointer on as they are, or add ops->find", checks_stack_sizes},
+    {"sizes", "without ops->find, pointers, sizes, alignments and streams are the upstream's, unchanged",
+     "pass `bytes`, `alignment`, `stream` and the pointer on as they are, or add ops->find", checks_stack_sizes},
     {"values", "query, perform, find, visit, report, process_end and trim work, for all that the descriptor lists",
      "add the op, or take the row out of the descriptor", checks_stack_tells},
-    {"streams", "memory is reused on another stream only after the work there is over",
-     "remember the stream of each free; for another stream wait for an event recorded there at or after the free, or "
-     "leave the block",
-     checks_stack_streams},
-    {"threads", "all ops can be called by several threads at once",
-     "take a lock around shared data, or set HIPMM_PLUGIN_NOT_THREAD_SAFE", checks_stack_threads},
-    {"captures", "no call ends a graph capture of a stream",
-     "ask hipmm_stream_is_captured() before each call of HIP that waits for the stream, records an event there, or "
-     "makes it wait; then refuse with HIPMM_E_STATE, keep the block aside, or ask the upstream",
-     checks_stack_captures},
+    {"keep", "a trim leaves free memory with the resource, as far as `keep_bytes` says",
+     "count what is free, and give back only what is above `keep_bytes`", checks_stack_keep},
     {"leaks", "destroy gives all memory back, also of blocks that are still live",
      "free in destroy every block of the upstream, and all memory of services->host_allocate with its size",
      checks_stack_leaks},

@@ -15,6 +15,7 @@
 const struct kit *kit;
 
 static int child_pipe = -1;
+static const struct kit_check *child_check;
 
 /* ---- The child ---- */
 
@@ -25,10 +26,11 @@ static _Noreturn void child_end(const struct kit_finding *finding)
   _exit(written == (ssize_t)sizeof *finding ? CMD_GOOD : CMD_BAD);
 }
 
-static _Noreturn void child_end_with(enum kit_verdict verdict, const char *format, va_list arguments)
+static _Noreturn void child_end_with(enum kit_verdict verdict, const char *mend, const char *format, va_list arguments)
 {
   struct kit_finding finding = {.verdict = verdict};
   vsnprintf(finding.text, sizeof finding.text, format, arguments);
+  snprintf(finding.mend, sizeof finding.mend, "%s", mend);
   child_end(&finding);
 }
 
@@ -36,14 +38,21 @@ void kit_fail(const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  child_end_with(KIT_FAILED, format, arguments);
+  child_end_with(KIT_FAILED, child_check->mend, format, arguments);
+}
+
+void kit_fail_with_mend(const char *mend, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  child_end_with(KIT_FAILED, mend, format, arguments);
 }
 
 void kit_skip(const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  child_end_with(KIT_SKIPPED, format, arguments);
+  child_end_with(KIT_SKIPPED, "", format, arguments);
 }
 
 /* Its messages go to a file: a crash is explained by the last of them. */
@@ -57,6 +66,7 @@ static _Noreturn void child_run(const struct kit *what, const struct kit_check *
   dup2(messages, STDERR_FILENO);
   child_pipe = end;
   kit = what;
+  child_check = check;
   check->run();
   child_end(&passed);
 }
@@ -91,13 +101,22 @@ static void child_last_line(FILE *messages, char *line, size_t bytes)
   snprintf(line, bytes, "%s%.300s", *last ? "; its last message: " : "", last);
 }
 
-static void child_explain(int status, bool is_late, unsigned timeout_s, FILE *messages, struct kit_finding *finding)
+/* The check's own advice, and how to see where the plugin was. */
+static void child_explain(int status, bool is_late, const struct kit *what, const struct kit_check *check,
+                          FILE *messages, struct kit_finding *finding)
 {
   char line[400];
   child_last_line(messages, line, sizeof line);
   finding->verdict = KIT_FAILED;
+  snprintf(
+      finding->mend, sizeof finding->mend,
+      "%s; a debugger shows the place: gdb -ex 'set follow-fork-mode child' -ex run --args hipmm plugin test --only "
+      "'%s' %s.so",
+      is_late ? "look for a loop, a lock or a wait that never ends, or give it more time with --timeout" : check->mend,
+      check->name, what->type);
   if (is_late)
-    snprintf(finding->text, sizeof finding->text, "it did not end within %u s, and was killed%s", timeout_s, line);
+    snprintf(finding->text, sizeof finding->text, "it did not end within %u s, and was killed%s", what->timeout_s,
+             line);
   else if (WIFSIGNALED(status))
     snprintf(finding->text, sizeof finding->text, "the process crashed: %s%s", strsignal(WTERMSIG(status)), line);
   else
@@ -106,7 +125,7 @@ static void child_explain(int status, bool is_late, unsigned timeout_s, FILE *me
 
 static struct kit_finding child_cannot(const char *what)
 {
-  struct kit_finding finding = {.verdict = KIT_FAILED};
+  struct kit_finding finding = {.verdict = KIT_FAILED, .mend = "free what the system lacks, and try again"};
   snprintf(finding.text, sizeof finding.text, "the check cannot be run: %s: %s", what, strerror(errno));
   return finding;
 }
@@ -126,14 +145,14 @@ struct kit_finding kit_run(const struct kit *what, const struct kit_check *check
   pid_t child = fork();
   if (child == 0) child_run(what, check, ends[1], fileno(messages));
   close(ends[1]);
-  bool is_found = child > 0 && child_read(ends[0], what->timeout_s, &finding, &is_late);
+  bool is_found = child > 0 && child_read(ends[0], what->timeout_s + 2 * what->seconds, &finding, &is_late);
   close(ends[0]);
   if (child > 0 && !is_found && is_late) kill(child, SIGKILL);
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (child < 0)
     finding = child_cannot("fork");
   else if (!is_found)
-    child_explain(status, is_late, what->timeout_s, messages, &finding);
+    child_explain(status, is_late, what, check, messages, &finding);
   fclose(messages);
   return finding;
 }

@@ -8,6 +8,8 @@
 #include "../../../core/plugin/plugin.h"
 #include "../cmd.h"
 
+#include <stdatomic.h>
+
 /* What is tested. The same in each child. */
 struct kit {
   const char *file;   /* TYPE.so, with its folder */
@@ -15,6 +17,7 @@ struct kit {
   const char *over;   /* the type of the resource below it */
   json_t *options;    /* of the resource, as they stand in a graph; NULL: none are given */
   unsigned timeout_s; /* of each check */
+  unsigned seconds;   /* how long each random check goes on; 0: as short as it can be */
 };
 
 /* In the child: what is tested. */
@@ -29,12 +32,15 @@ struct kit_check {
   void (*run)(void);
 };
 
-/* checks_file.c, checks_memory.c, checks_stack.c, checks_failures.c: tables ended by a row without a name. */
-extern const struct kit_check kit_checks_file[], kit_checks_memory[], kit_checks_stack[], kit_checks_failures[];
+/* checks_file.c and so on: tables ended by a row without a name. */
+extern const struct kit_check kit_checks_file[], kit_checks_memory[], kit_checks_stack[], kit_checks_streams[],
+    kit_checks_failures[];
 
-/* End the check. fail: the plugin breaks the rule, and the text says what it did. skip: the rule does not apply to the
- * plugin, and the text says why. Any thread may call them. */
+/* End the check. fail: the plugin breaks the rule, and the text says what it did; fail_with_mend: the check's own advice does
+ * not help with it, and this does. skip: the rule does not apply to the plugin, and the text says why. Any thread may call
+ * them. */
 _Noreturn void kit_fail(const char *format, ...) HIPMM_PRINTF(1, 2);
+_Noreturn void kit_fail_with_mend(const char *mend, const char *format, ...) HIPMM_PRINTF(2, 3);
 _Noreturn void kit_skip(const char *format, ...) HIPMM_PRINTF(1, 2);
 
 /* ---- child.c --------------------------------------------------------------------------------------------------- */
@@ -44,6 +50,7 @@ enum kit_verdict { KIT_PASSED, KIT_FAILED, KIT_SKIPPED };
 struct kit_finding {
   enum kit_verdict verdict;
   char text[1000]; /* what came, or why the check was skipped */
+  char mend[600];  /* of a failure: how to keep the rule */
 };
 
 /* Runs a check in a child. */
@@ -69,8 +76,12 @@ enum hipmm_status kit_build(void);
 void kit_open(const char *scheduler);
 
 /* Takes the stack down. Ends the check if something was not given back: to the upstream, except for `left` blocks, to the
- * device, or to services->host_free. */
+ * device, or to services->host_free. kit_close() waits for the device before, kit_close_busy() does not. */
 void kit_close(size_t left);
+void kit_close_busy(size_t left);
+
+/* For checks in which calls of HIP fail: kit_close() counts no events. */
+extern bool kit_ignores_events;
 
 /* The tested resource, while the stack is up. */
 extern struct hipmm_resource *kit_resource;
@@ -93,12 +104,23 @@ extern uint64_t kit_probe_allocations, kit_probe_frees;
 
 /* The allocation that fails, counted from 1 like kit_probe_tries; 0: none. */
 extern uint64_t kit_probe_tries, kit_probe_fails_at;
+extern size_t kit_probe_alignment; /* that the last try asked for */
 
 /* A request to the upstream that broke the contract, such as an alignment that is no power of two. NULL: there was none. */
 extern const char *kit_probe_breach;
 
-/* Blocks that are live in the probe. */
+/* Blocks that are live in the probe, and their bytes. */
 size_t kit_probe_live(void);
+uint64_t kit_probe_live_bytes(void);
+
+/* Memory that work on a stream uses. The probe ends the check if it gets the memory back, and its stream comes to that free
+ * before the work is over. `ptr` NULL: none. For checks that use one thread. */
+struct kit_probe_use {
+  const void *ptr;
+  atomic_bool is_over;
+};
+
+extern struct kit_probe_use kit_probe_use;
 
 extern const struct hipmm_plugin kit_probe;
 

@@ -7,7 +7,7 @@
 
 #include "software.h"
 
-enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8 };
+enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8, MODEL_DEFAULT_STREAMS = 2 };
 
 struct model {
   const char *name;
@@ -26,12 +26,25 @@ struct model {
   bool no_streams;     /* streams are not destroyed and made anew */
   bool is_plain;       /* nothing is freed wrongly or without its size, and nothing has 0 bytes */
   bool keeps_memory;   /* what is free may stay with the stack when it is trimmed, until it is destroyed */
+  bool has_defaults;   /* the first two streams are the default stream and the thread's own, and some others block */
+  bool has_no_data;    /* no work is done on the memory, for many calls in little time */
+  bool checks_streams; /* the software device's race detector looks on, and what it finds is a failure */
+  int device;          /* whose stack it is; the calls of the resource are made while device 0 is current */
   bool by_host;        /* streams use memory by host functions: copies of pageable memory do not wait for their turn */
+};
+
+/* What kind of failure it was. */
+enum model_fault {
+  MODEL_CALL,  /* a call did not come out as it must */
+  MODEL_PLACE, /* two live blocks share memory, or a block is not aligned */
+  MODEL_ORDER, /* streams use memory without order */
+  MODEL_REST   /* something is left when all has been freed */
 };
 
 /* What came of a run. */
 struct model_result {
-  char failure[512];        /* empty: all was well */
+  char failure[512]; /* empty: all was well */
+  enum model_fault fault;
   enum hipmm_status status; /* of building the stack */
   unsigned long long allocations, refusals, waits_of_streams;
 };

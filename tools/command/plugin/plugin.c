@@ -5,7 +5,7 @@
 #include "../../../core/base/text.h"
 #include <string.h>
 
-enum { PLUGIN_TIMEOUT_S = 60, PLUGIN_MOST_TIMEOUT_S = 3600 };
+enum { PLUGIN_TIMEOUT_S = 60, PLUGIN_MOST_TIMEOUT_S = 3600, PLUGIN_MOST_SECONDS = 86400 };
 
 static int plugin_refuse_action(const char *action)
 {
@@ -20,7 +20,7 @@ static int plugin_refuse_action(const char *action)
 
 static int plugin_run(int argc, char **argv)
 {
-  struct plugin_words words = {.timeout_s = PLUGIN_TIMEOUT_S};
+  struct plugin_words words = {.timeout_s = PLUGIN_TIMEOUT_S, .seconds = 1};
   int status;
   const struct argument rows[] = {
       {"role", "ROLE",
@@ -32,8 +32,11 @@ static int plugin_run(int argc, char **argv)
        "test: the options of the resource, as an object in a graph; required options get a value if you give none",
        .value = &words.options},
       {"only", "CHECK", "test: run only this check", .value = &words.only},
-      {"timeout", "TIME", "test: the most seconds that a check may take; 60 by default", .number = &words.timeout_s,
-       .least = 1, .most = PLUGIN_MOST_TIMEOUT_S},
+      {"seconds", "TIME",
+       "test: how many seconds each check with random calls or threads goes on; 1 by default, 0 for the shortest run",
+       .number = &words.seconds, .most = PLUGIN_MOST_SECONDS},
+      {"timeout", "TIME", "test: the most seconds that a check may take, besides --seconds; 60 by default",
+       .number = &words.timeout_s, .least = 1, .most = PLUGIN_MOST_TIMEOUT_S},
       {"json", NULL, "test: print one JSON object", .flag = &words.json},
   };
   struct arguments arguments = {&plugin_command, rows, sizeof rows / sizeof *rows, 0, 2, NULL, 0};
@@ -50,7 +53,8 @@ const struct command plugin_command = {
     "\n"
     "test: runs the conformance kit on a plugin, on the software device, which needs no GPU. It prints one line for "
     "each check: the rule, and if the check fails, what happened instead and how to fix it. Each check runs in a "
-    "process of its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type "
+    "process of its own, so that a crash or a hang is a finding too. Checks with random calls or threads go on for "
+    "--seconds each; more find what is rare. The plugin depends on a resource of the type "
     "that --over names, and that resource depends on `device`.\n"
     "\n"
     "Exit status 1 if a check failed.",

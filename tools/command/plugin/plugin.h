@@ -8,7 +8,7 @@
 /* The command line. NULL: not given. */
 struct plugin_words {
   const char *over, *options, *only, *role;
-  long timeout_s;
+  long timeout_s, seconds;
   bool json;
 };
 

@@ -9,6 +9,7 @@
 
 struct kit_probe_call kit_probe_allocated, kit_probe_freed;
 uint64_t kit_probe_allocations, kit_probe_frees, kit_probe_tries, kit_probe_fails_at;
+size_t kit_probe_alignment;
 const char *kit_probe_breach;
 
 struct probe_adaptor {
@@ -18,9 +19,28 @@ struct probe_adaptor {
 
 static struct ranges probe_live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+struct kit_probe_use kit_probe_use;
+
 size_t kit_probe_live(void)
 {
   return probe_live.count;
+}
+
+uint64_t kit_probe_live_bytes(void)
+{
+  return probe_live.bytes;
+}
+
+/* The upstream may give the memory to whoever comes next on the stream of the free. So the work on it must be over by the
+ * time that this stream comes to the free. */
+static void probe_check_use(const struct hipmm_hip *hip, const struct hipmm_block *block, hipmm_stream_t stream)
+{
+  uintptr_t offset = (uintptr_t)kit_probe_use.ptr - (uintptr_t)block->ptr;
+  if (!kit_probe_use.ptr || offset >= block->bytes || hipmm_stream_is_captured(hip, stream)) return;
+  if (!hip->StreamSynchronize(stream) && !atomic_load(&kit_probe_use.is_over))
+    kit_fail("the upstream gets %zu bytes back on a stream that does not wait for the work on them, which a stream "
+             "was given before the free",
+             block->bytes);
 }
 
 static enum hipmm_status probe_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
@@ -29,6 +49,7 @@ static enum hipmm_status probe_allocate(void *self, size_t bytes, size_t alignme
   struct probe_adaptor *probe = self;
   struct range other;
   void *ptr = NULL;
+  __atomic_store_n(&kit_probe_alignment, alignment, __ATOMIC_RELAXED);
   if (alignment < HIPMM_ALIGNMENT || alignment & (alignment - 1)) kit_probe_breach = "an alignment that is none";
   if (__atomic_add_fetch(&kit_probe_tries, 1, __ATOMIC_RELAXED) == kit_probe_fails_at)
     return probe->services->refuse(probe->services, HIPMM_E_OUT_OF_MEMORY, "refuses {0:bytes}, as a test", bytes, 0, 0);
@@ -49,6 +70,7 @@ static enum hipmm_status probe_deallocate(void *self, void *ptr, size_t bytes, s
   struct range other;
   bool is_known = ptr && !probe->services->find_below(probe->services, ptr, &block) &&
                   ranges_remove(&probe_live, (uintptr_t)ptr, block.bytes);
+  if (is_known) probe_check_use(probe->services->hip, &block, stream);
   enum hipmm_status status = hipmm_upstream_deallocate(probe->upstream, ptr, bytes, alignment, stream);
   if (status && is_known) ranges_add(&probe_live, (uintptr_t)ptr, block.bytes, &other);
   if (status) return status;

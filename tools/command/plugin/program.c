@@ -3,7 +3,11 @@
 #include "program.h"
 #include "../../../core/runtime/hip.h"
 
+enum { KEPT_MOST = 64 };
+
 static void *region;
+static void *kept[KEPT_MOST]; /* freed in captures, whose graphs may use them later */
+static int n_kept;
 
 /* Host memory that stays in place: copies of it are work on streams, as for a device's. */
 static enum hipmm_status program_allocate_host(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
@@ -18,8 +22,11 @@ static void program_free_host(void *arg, void *ptr, size_t bytes, size_t alignme
 {
   const struct hipmm_hip *hip = hip_table();
   (void)arg, (void)bytes, (void)alignment;
-  bool waits = !hipmm_stream_is_captured(hip, stream); /* what is captured does not run now */
-  if (waits && hip->StreamSynchronize(stream) && hip->DeviceSynchronize()) hip->DeviceSynchronize();
+  if (hipmm_stream_is_captured(hip, stream) && n_kept < KEPT_MOST) {
+    kept[n_kept++] = ptr;
+    return;
+  }
+  if (hip->StreamSynchronize(stream) && hip->DeviceSynchronize()) hip->DeviceSynchronize();
   if (hip->HostFree(ptr)) hip->HostFree(ptr);
 }
 
@@ -53,4 +60,5 @@ void program_end(void)
 {
   if (region) hip_table()->Free(region);
   region = NULL;
+  while (n_kept) hip_table()->HostFree(kept[--n_kept]);
 }

@@ -14,6 +14,9 @@
 
 #define STACK_REGION_BYTES ((size_t)64 << 20)
 
+/* Of host memory that is given back: large tables may have pages that were never touched. */
+#define STACK_POISONED_BYTES ((size_t)16 << 10)
+
 uint64_t kit_host_calls, kit_host_fails_at;
 
 /* ---- The plugin ---- */
@@ -38,6 +41,7 @@ static void stack_count_free(const struct hipmm_services *services, void *ptr, s
   if (!ptr) return;
   if (!ranges_remove(&stack_host_memory, (uintptr_t)ptr, bytes))
     kit_fail("services->host_free() got %p with %zu bytes, which services->host_allocate() did not give", ptr, bytes);
+  memset(ptr, 0xA5, bytes < STACK_POISONED_BYTES ? bytes : STACK_POISONED_BYTES); /* so that a later use of it shows */
   stack_host_free(services, ptr, bytes);
 }
 
@@ -172,6 +176,15 @@ bool kit_is_host_memory(void)
 
 /* ---- Up and down ---- */
 
+bool kit_ignores_events;
+static int64_t stack_events_before;
+
+/* Of HIP that were created and not destroyed. */
+static int64_t stack_count_events(void)
+{
+  return (int64_t)(software()->calls("hipEventCreateWithFlags") - software()->calls("hipEventDestroy"));
+}
+
 void kit_start(const char *scheduler)
 {
   char *resources = kit_resources(), *graph;
@@ -185,6 +198,7 @@ void kit_start(const char *scheduler)
   kit_expect_ok(hipmm_init_from_string(graph), "reading a graph with it");
   free(graph);
   program_begin(STACK_REGION_BYTES);
+  stack_events_before = stack_count_events();
 }
 
 enum hipmm_status kit_build(void)
@@ -201,21 +215,37 @@ void kit_open(const char *scheduler)
 /* The region of the program is not the plugin's. */
 void kit_close(size_t left)
 {
-  uint64_t calls = 0;
   hip_table()->DeviceSynchronize();
+  kit_close_busy(left);
+}
+
+void kit_close_busy(size_t left)
+{
+  static const char give_back[] =
+      "free in destroy every block of the upstream and every handle of HIP, and all memory of "
+      "services->host_allocate with its size; undo what was done for a request that fails";
+  uint64_t calls = 0;
   hipmm_resource_release(kit_resource);
   kit_resource = NULL;
   kit_expect_ok(hipmm_finalize(), "hipmm_finalize");
   program_end();
-  if (kit_probe_breach) kit_fail("it asked its upstream for %s", kit_probe_breach);
+  if (kit_probe_breach)
+    kit_fail_with_mend("pass the alignment on as it is; it is a power of two, and at least HIPMM_ALIGNMENT",
+                       "it asked its upstream for %s", kit_probe_breach);
   if (kit_probe_live() > left)
-    kit_fail("after destroy, %zu of the upstream's blocks were not given back", kit_probe_live() - left);
+    kit_fail_with_mend(give_back, "after destroy, %zu of the upstream's blocks were not given back",
+                       kit_probe_live() - left);
+  if (!kit_ignores_events && stack_count_events() > stack_events_before)
+    kit_fail_with_mend(give_back, "after destroy, %lld events of HIP were not destroyed",
+                       (long long)(stack_count_events() - stack_events_before));
   if ((calls = software_live()))
-    kit_fail("after destroy, the device has %llu blocks or handles that were not given back",
-             (unsigned long long)calls);
+    kit_fail_with_mend(give_back, "after destroy, the device has %llu blocks or handles that were not given back",
+                       (unsigned long long)calls);
   if ((calls = software_faults()))
-    kit_fail("%llu times work ran on memory that was given back already", (unsigned long long)calls);
+    kit_fail_with_mend("give memory back, in trim and destroy too, only after the work on it is over",
+                       "%llu times work ran on memory that was given back already", (unsigned long long)calls);
   if (stack_host_memory.count)
-    kit_fail("after destroy, %zu blocks of services->host_allocate() (%llu bytes) were not given back",
-             stack_host_memory.count, (unsigned long long)stack_host_memory.bytes);
+    kit_fail_with_mend(give_back,
+                       "after destroy, %zu blocks of services->host_allocate() (%llu bytes) were not given back",
+                       stack_host_memory.count, (unsigned long long)stack_host_memory.bytes);
 }

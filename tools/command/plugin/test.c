@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const struct kit_check *const test_tables[] = {kit_checks_file, kit_checks_memory, kit_checks_stack,
-                                                      kit_checks_failures};
+                                                      kit_checks_streams, kit_checks_failures};
 
 enum { TEST_TABLES = sizeof test_tables / sizeof *test_tables };
 
@@ -37,7 +37,8 @@ static void test_print(const struct kit_check *check, const struct kit_finding *
   if (finding->verdict == KIT_FAILED) {
     printf("; came: ");
     output_text(stdout, finding->text);
-    printf("; to mend it: %s", check->mend);
+    printf("; to mend it: ");
+    output_text(stdout, finding->mend);
   }
   putchar('\n');
   fflush(stdout);
@@ -46,13 +47,13 @@ static void test_print(const struct kit_check *check, const struct kit_finding *
 static void test_add_json(json_t *rows, const struct kit_check *check, const struct kit_finding *finding)
 {
   bool has_failed = finding->verdict == KIT_FAILED;
-  json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:o, s:s?}", "name", check->name, "verdict",
+  json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", check->name, "verdict",
                                         has_failed                        ? "failed"
                                         : finding->verdict == KIT_SKIPPED ? "skipped"
                                                                           : "passed",
                                         "expected", check->expected, has_failed ? "came" : "reason",
                                         output_json_string(finding->verdict == KIT_PASSED ? NULL : finding->text),
-                                        "mend", has_failed ? check->mend : NULL));
+                                        "mend", output_json_string(has_failed ? finding->mend : NULL)));
 }
 
 static int test_finish(struct test *test)
@@ -155,6 +156,7 @@ int plugin_test(const struct arguments *arguments, const struct plugin_words *wo
   }
   if (!test_choose_check(test.only)) return CMD_USAGE;
   test.kit.timeout_s = (unsigned)words->timeout_s;
+  test.kit.seconds = (unsigned)words->seconds;
   if (!test_read_options(words->options, &test.kit.options)) return CMD_USAGE;
   if (!test_choose_file(file, &test.kit, path)) return CMD_BAD;
   if (words->json) test.rows = json_array();

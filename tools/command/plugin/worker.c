@@ -11,12 +11,15 @@
 
 /* ---- Failures ---- */
 
-void worker_fail_run(struct run *run, const char *format, ...)
+void worker_fail_run(struct run *run, enum model_fault fault, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
   pthread_mutex_lock(&run->result_lock);
-  if (!run->result.failure[0]) vsnprintf(run->result.failure, sizeof run->result.failure, format, arguments);
+  if (!run->result.failure[0]) {
+    vsnprintf(run->result.failure, sizeof run->result.failure, format, arguments);
+    run->result.fault = fault;
+  }
   pthread_mutex_unlock(&run->result_lock);
   va_end(arguments);
 }
@@ -31,14 +34,36 @@ bool worker_has_failed(struct run *run)
 
 void worker_check_hip(struct run *run, const char *call, int code)
 {
-  if (code) worker_fail_run(run, "%s: %s", call, run->hip->GetErrorName(code));
+  if (code) worker_fail_run(run, MODEL_CALL, "%s: %s", call, run->hip->GetErrorName(code));
 }
 
 void worker_check_status(struct run *run, const char *call, enum hipmm_status status, enum hipmm_status wanted)
 {
   if (status != wanted)
-    worker_fail_run(run, "%s: %s, where \"%s\" is right: %s", call, hipmm_status_string(status),
+    worker_fail_run(run, MODEL_CALL, "%s: %s, where \"%s\" is right: %s", call, hipmm_status_string(status),
                     hipmm_status_string(wanted), status ? hipmm_last_error_message() : "it succeeded");
+}
+
+/* ---- Streams and devices ---- */
+
+bool worker_is_default_stream(const struct run *run, int stream)
+{
+  return run->model->has_defaults && stream < MODEL_DEFAULT_STREAMS;
+}
+
+/* Around calls of the resource, for a model whose device is not the one that its callers use. */
+static void worker_leave_device(const struct run *run)
+{
+  if (run->model->device) (void)run->hip->SetDevice(0);
+}
+
+static void worker_return_to_device(struct run *run)
+{
+  int current = 0;
+  if (!run->model->device) return;
+  worker_check_hip(run, "hipGetDevice", run->hip->GetDevice(&current));
+  if (current) worker_fail_run(run, MODEL_CALL, "a call left device %d current, where device 0 was", current);
+  worker_check_hip(run, "hipSetDevice", run->hip->SetDevice(run->model->device));
 }
 
 /* ---- Checks of patterns ---- */
@@ -56,8 +81,8 @@ static void worker_look_at_checks(struct worker *worker, int stream)
   for (size_t i = 0; i < worker->n_checks[stream]; i++) {
     struct block_check *check = &worker->checks[stream][i];
     if (!worker_is_filled(check->copy, check->pattern, check->bytes))
-      worker_fail_run(run, "a block of %zu bytes lost its pattern %02x on stream %d", check->bytes, check->pattern,
-                      stream);
+      worker_fail_run(run, MODEL_ORDER, "a block of %zu bytes lost its pattern %02x on stream %d%s", check->bytes,
+                      check->pattern, stream, worker_is_default_stream(run, stream) ? ", a default stream" : "");
   }
   worker->n_checks[stream] = 0;
   worker->copied_bytes[stream] = 0;
@@ -67,6 +92,7 @@ static void worker_look_at_checks(struct worker *worker, int stream)
 static void worker_add_check(struct worker *worker, const struct held_block *block)
 {
   struct run *run = worker->run;
+  if (run->model->has_no_data) return;
   int stream = block->stream;
   bool full = worker->copied_bytes[stream] + block->bytes > run->model->most_bytes;
   if (full || worker->n_checks[stream] == WORKER_CHECKS) worker_look_at_checks(worker, stream);
@@ -81,6 +107,7 @@ static void worker_add_check(struct worker *worker, const struct held_block *blo
 static void worker_fill(struct worker *worker, struct held_block *block)
 {
   struct run *run = worker->run;
+  if (run->model->has_no_data) return;
   block->pattern = worker->pattern = worker->pattern % 251 + 1;
   worker_check_hip(run, "hipMemsetAsync",
                    use_submit(run->hip, run->model->by_host,
@@ -116,12 +143,12 @@ static void worker_check_place(struct worker *worker, const struct held_block *b
 {
   struct run *run = worker->run;
   struct range other;
-  if (!block->ptr) worker_fail_run(run, "%zu bytes at NULL", block->bytes);
+  if (!block->ptr) worker_fail_run(run, MODEL_CALL, "%zu bytes at NULL", block->bytes);
   if ((uintptr_t)block->ptr % block->alignment)
-    worker_fail_run(run, "%p is not aligned to %zu", (void *)block->ptr, block->alignment);
+    worker_fail_run(run, MODEL_PLACE, "%p is not aligned to %zu", (void *)block->ptr, block->alignment);
   if (!ranges_add(&run->ranges, (uintptr_t)block->ptr, block->bytes, &other))
-    worker_fail_run(run, "%zu bytes at %p overlap %zu bytes at %p", block->bytes, (void *)block->ptr, other.bytes,
-                    (void *)other.start);
+    worker_fail_run(run, MODEL_PLACE, "%zu bytes at %p overlap %zu bytes at %p", block->bytes, (void *)block->ptr,
+                    other.bytes, (void *)other.start);
 }
 
 static void worker_allocate(struct worker *worker)
@@ -133,8 +160,10 @@ static void worker_allocate(struct worker *worker)
   void *ptr = NULL;
   if ((run->model->aligns || run->model->may_align) && random_chance(&worker->random, 10))
     block.alignment <<= random_below(&worker->random, 6);
+  worker_leave_device(run);
   enum hipmm_status status =
       hipmm_allocate_aligned(run->resource, block.bytes, block.alignment, run->streams[block.stream], &ptr);
+  worker_return_to_device(run);
   if (hipmm_is_out_of_memory(status) && run->model->may_fail) {
     worker->refusals++;
     return;
@@ -186,12 +215,14 @@ static void worker_deallocate(struct worker *worker, size_t index)
   worker_add_check(worker, &block);
   if (!run->model->is_plain && random_chance(&worker->random, 10)) worker_free_wrongly(worker, &block);
   if (!ranges_remove(&run->ranges, (uintptr_t)block.ptr, block.bytes))
-    worker_fail_run(run, "%p was forgotten", block.ptr);
+    worker_fail_run(run, MODEL_PLACE, "%p was forgotten", block.ptr);
   size_t bytes = !run->model->is_plain && random_chance(&worker->random, 10) ? 0 : block.bytes;
   size_t alignment = random_chance(&worker->random, 50) ? block.alignment : HIPMM_ALIGNMENT; /* it need not be known */
-  worker_check_status(run, "hipmm_deallocate",
-                      hipmm_deallocate_aligned(run->resource, block.ptr, bytes, alignment, run->streams[block.stream]),
-                      HIPMM_OK);
+  worker_leave_device(run);
+  enum hipmm_status status =
+      hipmm_deallocate_aligned(run->resource, block.ptr, bytes, alignment, run->streams[block.stream]);
+  worker_return_to_device(run);
+  worker_check_status(run, "hipmm_deallocate", status, HIPMM_OK);
   if (!run->model->is_plain && run->model->threads == 1 && random_chance(&worker->random, 10))
     worker_check_status(run, "freeing twice",
                         hipmm_deallocate(run->resource, block.ptr, block.bytes, run->streams[block.stream]),
@@ -207,7 +238,7 @@ static void worker_allocate_nothing(struct worker *worker)
   enum hipmm_status status = hipmm_allocate(run->resource, 0, stream, &ptr);
   if (hipmm_is_out_of_memory(status) && run->model->may_fail) return;
   worker_check_status(run, "hipmm_allocate of nothing", status, HIPMM_OK);
-  if (ptr) worker_fail_run(run, "zero bytes at %p", ptr);
+  if (ptr) worker_fail_run(run, MODEL_CALL, "zero bytes at %p", ptr);
   worker_check_status(run, "freeing nothing", hipmm_deallocate(run->resource, NULL, 0, stream), HIPMM_OK);
 }
 
@@ -215,7 +246,10 @@ static void worker_trim(struct worker *worker)
 {
   struct run *run = worker->run;
   size_t keep_bytes = random_below(&worker->random, 2) ? 0 : random_below(&worker->random, (size_t)16 << 20);
-  worker_check_status(run, "hipmm_resource_trim", hipmm_resource_trim(run->resource, keep_bytes), HIPMM_OK);
+  worker_leave_device(run);
+  enum hipmm_status status = hipmm_resource_trim(run->resource, keep_bytes);
+  worker_return_to_device(run);
+  worker_check_status(run, "hipmm_resource_trim", status, HIPMM_OK);
 }
 
 /* Destroys a stream that has nothing left to do, and makes another. */
@@ -223,11 +257,13 @@ static void worker_renew_stream(struct worker *worker)
 {
   struct run *run = worker->run;
   int stream = (int)random_below(&worker->random, (uint64_t)run->model->streams);
+  if (worker_is_default_stream(run, stream)) return;
   pthread_rwlock_unlock(&run->streams_lock);
   pthread_rwlock_wrlock(&run->streams_lock);
   worker_check_hip(run, "hipStreamSynchronize", run->hip->StreamSynchronize(run->streams[stream]));
   if (run->model->retires || random_chance(&worker->random, 50))
-    worker_check_status(run, "hipmm_stream_retire", hipmm_stream_retire(0, run->streams[stream]), HIPMM_OK);
+    worker_check_status(run, "hipmm_stream_retire", hipmm_stream_retire(run->model->device, run->streams[stream]),
+                        HIPMM_OK);
   worker_check_hip(run, "hipStreamDestroy", run->hip->StreamDestroy(run->streams[stream]));
   worker_check_hip(run, "hipStreamCreate",
                    run->hip->StreamCreateWithFlags(&run->streams[stream], HIPMM_HIP_STREAM_NON_BLOCKING));
@@ -259,6 +295,7 @@ void *worker_run(void *closure)
 {
   struct worker *worker = closure;
   struct run *run = worker->run;
+  worker_check_hip(run, "hipSetDevice", run->hip->SetDevice(run->model->device));
   pthread_rwlock_rdlock(&run->streams_lock);
   for (unsigned i = 0; i < run->model->operations && !worker_has_failed(run); i++) worker_operate(worker);
   while (worker->n_blocks && !worker_has_failed(run)) worker_deallocate(worker, worker->n_blocks - 1);

@@ -48,10 +48,13 @@ struct worker {
 };
 
 /* Records a failure of the run; the first one counts. The checks record one unless the call came out right. */
-void worker_fail_run(struct run *run, const char *format, ...) HIPMM_PRINTF(2, 3);
+void worker_fail_run(struct run *run, enum model_fault fault, const char *format, ...) HIPMM_PRINTF(3, 4);
 bool worker_has_failed(struct run *run);
 void worker_check_hip(struct run *run, const char *call, int code);
 void worker_check_status(struct run *run, const char *call, enum hipmm_status status, enum hipmm_status wanted);
+
+/* Whether the stream is one of those that are always there. */
+bool worker_is_default_stream(const struct run *run, int stream);
 
 /* The function of the thread; `closure` is its struct worker. Frees all that it allocates. */
 void *worker_run(void *closure);
