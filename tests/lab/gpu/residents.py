@@ -86,6 +86,13 @@ class Device:
         self.Free(ptr)
 
 
+class PointerAttributes(ctypes.Structure):
+    """cudaPointerAttributes of CUDA 13, of which the runtime writes all 88 bytes. CUDA 12 and HIP write less."""
+
+    _fields_ = [("kind", ctypes.c_int), ("device", ctypes.c_int), ("ptr", ctypes.c_void_p), ("host_ptr", ctypes.c_void_p),
+                ("reserved", ctypes.c_long * 8)]
+
+
 def python(code, env=None, status=0, front=(), arguments=()):
     """A Python program with this module's names; what it printed on standard output, and on standard error."""
     text = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\nfrom residents import *\n{code}"
@@ -592,10 +599,9 @@ class Other:
     __cuda_array_interface__ = x[10:].__cuda_array_interface__
 other = torch.as_tensor(Other(), device="cuda")
 assert other.data_ptr() == x[10:].data_ptr() and other[0].item() == 10
-fields = (ctypes.c_uint64 * 8)()
-Device().PointerGetAttributes(fields, ctypes.c_void_p(x[10:].data_ptr()))
-kind, device = fields[0] & 0xffffffff, fields[0] >> 32
-assert (kind, device, fields[1]) == (2, 0, x[10:].data_ptr()), list(fields)
+found = PointerAttributes()
+Device().PointerGetAttributes(ctypes.byref(found), ctypes.c_void_p(x[10:].data_ptr()))
+assert (found.kind, found.device, found.ptr) == (2, 0, x[10:].data_ptr()), (found.kind, found.device, found.ptr)
 base, size = ctypes.c_uint64(), ctypes.c_size_t()
 driver = ctypes.CDLL("libcuda.so.1")
 assert driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(x[10:].data_ptr())) == 0
