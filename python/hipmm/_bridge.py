@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -47,6 +48,12 @@ class Unavailable(Exception):
 # ---- What is compiled
 
 
+def _say(line: str) -> None:
+    """Standard error may be closed."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"hipmm: {line}\n")
+
+
 def _release(version: str) -> tuple[int, ...]:
     """(2, 11) of "2.11.0+cu130"."""
     parts = version.split("+")[0].split(".")[:2]
@@ -73,13 +80,16 @@ def _check(torch: Any, may_be_newer: bool = False) -> None:
         )
 
 
-def compiler() -> str:
-    wanted = os.environ.get("CXX")
-    for name in [wanted] if wanted else ["c++", "g++", "clang++"]:
+def compiler() -> list[str]:
+    """The compiler, and what CXX has after it, as in CXX="ccache g++"."""
+    wanted = shlex.split(os.environ.get("CXX", ""))
+    for name in wanted[:1] or ["c++", "g++", "clang++"]:
         found = shutil.which(name)
         if found:
-            return found
-    raise Unavailable("no C++ compiler is found (CXX, c++, g++, clang++)")
+            return [found, *wanted[1:]]
+    if wanted:
+        raise Unavailable(f"CXX names the compiler {wanted[0]!r}, which is not found")
+    raise Unavailable("no C++ compiler is found (c++, g++, clang++); install one, or name one in CXX")
 
 
 def cuda_headers(root: pathlib.Path) -> pathlib.Path:
@@ -106,7 +116,7 @@ def _command(torch: Any) -> list[str]:
     standard = "c++20" if _release(str(torch.__version__)) >= _CXX20_SINCE else "c++17"
     has_cxx11_abi = getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True)
     return [
-        *(compiler(), f"-std={standard}", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
+        *(*compiler(), f"-std={standard}", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(has_cxx11_abi)}",
         *("-isystem", str(root / "include"), "-isystem", str(cuda_headers(root)), "-idirafter", str(_HERE / "cuda")),
         *(str(_HERE / "torch.cpp"), *map(str, libraries)),
@@ -208,7 +218,9 @@ def load(name: str, versions: tuple[str, ...], command: list[str]) -> ctypes.CDL
         with tempfile.TemporaryDirectory(prefix="hipmm-") as folder:
             file = pathlib.Path(folder) / "bridge.so"
             _compile(command, file)
-            return ctypes.CDLL(str(file))
+            library = ctypes.CDLL(str(file))
+            _say(f"the bridge is compiled at each start, since its cache cannot be used ({reason}); XDG_CACHE_HOME names another")
+            return library
     except OSError as error:
         raise Unavailable(f"the bridge cannot be loaded: {reason}; {error}") from None
 
@@ -258,9 +270,9 @@ def install(torch: Any, may_be_newer: bool = False) -> None:
     if refusal is not None:
         raise Unavailable(refusal.decode(errors="replace"))
     _library = library
+    _share_by_pytorch(torch, library)
     _watch_changes(torch, library)
     _watch_settings(torch)
-    _share_by_pytorch(torch, library)
 
 
 def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
@@ -304,7 +316,7 @@ def _name_settings(text: str) -> None:
     found = [name for name in _WITHOUT_COUNTERPART if name in wanted and name not in _named]
     _named.update(found)
     if found:
-        sys.stderr.write(f"hipmm: settings of PyTorch's that only private pools heed: {', '.join(found)}\n")
+        _say(f"only private pools use these settings of PyTorch: {', '.join(found)}")
 
 
 def _watch_settings(torch: Any) -> None:
@@ -333,7 +345,7 @@ def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:
     def watched(allocator: Any) -> None:
         change(allocator)
         if not library.hipmm_bridge_is_current():
-            sys.stderr.write("hipmm: PyTorch has an allocator of the program's own from here on\n")
+            _say("PyTorch has an allocator of the program's own from here on")
 
     torch._C._cuda_changeCurrentAllocator = watched
 

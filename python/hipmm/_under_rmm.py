@@ -58,7 +58,7 @@ def _command() -> list[str]:
     parts = sorted((include / "rapids").glob("lib*"))  # of NVIDIA's C++ library, until 25.8
     folders = [include, include / "rapids", *parts, logger / "include", _bridge.cuda_headers(root)]
     return [
-        *(_bridge.compiler(), "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
+        *(*_bridge.compiler(), "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
         "-DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE",
         *(word for folder in folders for word in ("-isystem", str(folder))),
         *("-idirafter", str(_bridge._HERE / "cuda"), str(_bridge._HERE / "rmm.cpp"), *map(str, libraries[:1])),

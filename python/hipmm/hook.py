@@ -55,6 +55,8 @@ def serve(framework: str) -> str | None:
         if framework == "torch":
             return imported._take_under_run()  # type: ignore[no-any-return]
         imported.use()
+    except RuntimeError as error:
+        return str(error).removeprefix("PyTorch keeps its own allocator: ")
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None

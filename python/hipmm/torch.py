@@ -92,14 +92,19 @@ def _kind(bridge: bool | None, pluggable: bool) -> str:
         return "pluggable" if pluggable else "bridge" if bridge else "native"
     wanted = os.environ.get("HIPMM_TORCH", "")
     if wanted and wanted not in _KINDS:
-        raise ValueError(f"HIPMM_TORCH={wanted} is none of {', '.join(_KINDS)}")
+        raise ValueError(f"HIPMM_TORCH={wanted} is not one of {', '.join(_KINDS)}")
     return wanted
+
+
+def _take_pool() -> None:
+    """Without a graph, PyTorch gets a pool."""
+    start = ctypes.CFUNCTYPE(None, ctypes.c_int)(_hipmm.function("hipmm_torch_init"))
+    start(_POOL_OF_SEGMENTS if _hipmm.is_under_run() else _POOL)
 
 
 def _use_bridge(is_wanted: bool) -> Any:
     _bridge.install(torch, is_wanted)
-    start = ctypes.CFUNCTYPE(None, ctypes.c_int)(_hipmm.function("hipmm_torch_init"))
-    start(_POOL_OF_SEGMENTS if _hipmm.is_under_run() else _POOL)
+    _take_pool()
     return _bridge
 
 
@@ -109,6 +114,7 @@ def _use_pluggable() -> Any:
         torch.cuda.memory.change_current_allocator(pluggable)
     except RuntimeError as error:
         raise RuntimeError(_TOO_LATE) from error
+    _take_pool()
     on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function("hipmm_torch_on_failure"))
     on_failure(_hipmm.torch_failure(getattr(getattr(torch, "_C", None), "__file__", None) or ""))
     _answer_for_pytorch()

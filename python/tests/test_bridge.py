@@ -315,14 +315,14 @@ def test_settings_without_a_counterpart_are_named_once(torch, monkeypatch, capfd
     monkeypatch.setattr(_bridge, "_named", set())
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True, max_split_size_mb:64,roundup_power2_divisions:[256:1,>:2]")
     _bridge.install(torch)
-    assert capfd.readouterr().err == "hipmm: settings of PyTorch's that only private pools heed: max_split_size_mb\n"
+    assert capfd.readouterr().err == "hipmm: only private pools use these settings of PyTorch: max_split_size_mb\n"
     change = torch._C._accelerator_setAllocatorSettings
     for text in ("max_split_size_mb:32", "roundup_power2_divisions:4", "pinned_use_background_threads:True"):
         change(text)
     assert capfd.readouterr().err == ""
     change("roundup_power2_divisions:[256:1,>:2],garbage_collection_threshold:0.5,max_split_size_mb:32")
     change("garbage_collection_threshold:0.5")
-    assert capfd.readouterr().err == "hipmm: settings of PyTorch's that only private pools heed: garbage_collection_threshold\n"
+    assert capfd.readouterr().err == "hipmm: only private pools use these settings of PyTorch: garbage_collection_threshold\n"
     assert len(given) == 5
 
     def refuse(text):

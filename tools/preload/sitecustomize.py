@@ -123,5 +123,5 @@ if __name__ == "sitecustomize":
     try:
         _start()
     except Exception as error:
-        sys.stderr.write("hipmm: PyTorch, CuPy and Numba keep their own allocators: %s\n" % (error,))
+        sys.stderr.write("hipmm: PyTorch, CuPy, Numba and RMM keep their own allocators: %s\n" % (error,))
     _run_other()

@@ -36,6 +36,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -931,6 +932,7 @@ public:
   void delete_cached(void *ptr)
   {
     if (!ptr || free_own(ptr)) return;
+    if (n_moved.load(std::memory_order_relaxed)) end_moved(ptr);
     native_deleter(ptr);
     native_changes++;
   }
@@ -1019,7 +1021,9 @@ public:
   {
     return blocks.find(ptr, nullptr);
   }
-  /* Moves a storage of hipmm's into memory of PyTorch's own. All work of the device ends before, and the copy after. */
+  /* Moves a storage of hipmm's into memory of PyTorch's own. All work of the device ends before, and the copy after. What the
+   * storage had before lives as long as what it has now: arrays of other libraries, captured graphs and the like may still
+   * have its address, and must not meet another tensor there. */
   void move(c10::StorageImpl &storage)
   {
     Block block;
@@ -1039,7 +1043,11 @@ public:
     C10_CUDA_CHECK(cudaDeviceSynchronize());
     C10_CUDA_CHECK(cudaMemcpy(moved.get(), before, storage.nbytes(), cudaMemcpyDeviceToDevice));
     C10_CUDA_CHECK(cudaDeviceSynchronize()); /* the copy returns before it is done */
-    storage.set_data_ptr_noswap(std::move(moved));
+    const void *now = moved.get();
+    DataPtr old = storage.set_data_ptr(std::move(moved));
+    const std::lock_guard<std::mutex> guard_of_moved(moved_lock);
+    moved_from.emplace(now, std::move(old));
+    n_moved++;
   }
 
   /* A handle stands for all of an allocation of the driver, whose start PyTorch takes the block's segment to be. */
@@ -1334,6 +1342,17 @@ private:
       hipmm.torch_reset(); /* what hipmm holds and does not use is in the way */
     }
     return adopt(native->allocate(bytes));
+  }
+
+  void end_moved(const void *ptr)
+  {
+    DataPtr old; /* freed without the lock */
+    const std::lock_guard<std::mutex> guard(moved_lock);
+    auto found = moved_from.find(ptr);
+    if (found == moved_from.end()) return;
+    old = std::move(found->second);
+    moved_from.erase(found);
+    n_moved--;
   }
 
   bool is_for_pool(DeviceIndex device, cudaStream_t stream)
@@ -1686,6 +1705,9 @@ private:
   std::atomic<uint64_t> native_changes{0}; /* of the blocks of PyTorch's own allocator */
   History history;
   std::mutex pools_lock;
+  std::mutex moved_lock;
+  std::unordered_map<const void *, DataPtr> moved_from; /* by what a storage has now, what it had */
+  std::atomic<size_t> n_moved{0};
   std::array<std::vector<Begun>, MOST_DEVICES> begun;
   std::map<std::pair<DeviceIndex, MempoolId_t>, int> pool_uses;
   std::mutex kept_lock;
