@@ -349,7 +349,7 @@ def test_the_environment_chooses(torch, fakes, bridge, monkeypatch):
     with pytest.raises(RuntimeError, match="^PyTorch keeps its own allocator: too old$"):
         torch.use()
     monkeypatch.setenv("HIPMM_TORCH", "plugable")
-    with pytest.raises(ValueError, match="HIPMM_TORCH=plugable is none of bridge, pluggable, native"):
+    with pytest.raises(ValueError, match="HIPMM_TORCH=plugable is not one of bridge, pluggable, native"):
         torch.use()
     with pytest.raises(ValueError, match="one of bridge=True and pluggable=True"):
         torch.use(bridge=True, pluggable=True)

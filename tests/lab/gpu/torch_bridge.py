@@ -279,7 +279,10 @@ def _share(tensor, sent):
 def shared():
     for count in (100, 3 * MIB):
         tensor = torch.ones(count, device="cuda")
+        other = torch.from_dlpack(tensor)  # of the memory that the tensor had before
         _share(tensor, tensor)
+        after = [torch.zeros(count, device="cuda") for _ in range(4)]
+        assert float(other.sum()) in (count, 2 * count) and not any(float(each.sum()) for each in after)
 
 
 @case
