@@ -170,6 +170,16 @@ static int guarded_DeviceSynchronize(void)
   return relaxed_DeviceSynchronize();
 }
 
+/* The call would end the stream's capture. */
+#define SPARED(name)                                                                                               \
+  static int guarded_##name(hipmm_stream_t stream)                                                                 \
+  {                                                                                                                \
+    if (hipmm_stream_is_captured(&hip_table_functions, stream)) return HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED; \
+    return relaxed_##name(stream);                                                                                 \
+  }
+SPARED(StreamSynchronize)
+SPARED(StreamQuery)
+
 /* ---- Physical memory ---- */
 
 static bool (*_Atomic claim_memory)(int device, int64_t bytes);
@@ -462,6 +472,8 @@ static void hip_table_put_adapters(void)
 #define PUT_RELAXED(name, required, parameters, arguments) hip_table_functions.name = raw.name ? relaxed_##name : NULL;
   UNSAFE_IN_CAPTURE(PUT_RELAXED)
   hip_table_functions.DeviceSynchronize = guarded_DeviceSynchronize;
+  hip_table_functions.StreamSynchronize = guarded_StreamSynchronize;
+  hip_table_functions.StreamQuery = guarded_StreamQuery;
 #undef PUT_RELAXED
 #define PUT_GUARDED(name, parameters, arguments) hip_table_functions.name = raw.name ? guarded_##name : NULL;
   TAKES_MEMORY(PUT_GUARDED)

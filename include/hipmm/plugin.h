@@ -335,8 +335,8 @@ enum {
  * Waiting for a device ends every graph capture on it, in any thread. So DeviceSynchronize does not wait while the current
  * device has a captured stream that hipmm created, that the program retained (hipmm_stream_retain()), or that the default
  * stream waits for. It then returns HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED, for which refuse_hip() returns
- * HIPMM_E_STATE. The memory is still in use then: keep it. The core does not hold back calls on a single stream: ask
- * hipmm_stream_is_captured() before each wait for a stream, EventRecord, and StreamWaitEvent. */
+ * HIPMM_E_STATE. The memory is still in use then: keep it. StreamSynchronize and StreamQuery return it for a stream that
+ * is captured. The core does not hold back EventRecord and StreamWaitEvent: ask hipmm_stream_is_captured() before them. */
 struct hipmm_hip {
   size_t struct_size;
 

@@ -126,6 +126,7 @@ int main(int argc, char **argv)
                                               {"wrong", be_wrong},
                                               {"contexts", use_contexts},
                                               {"capture", use_capture},
+                                              {"capture_forks", fork_capture},
                                               {"pools", use_pools},
                                               {"locations", use_locations},
                                               {"reset", reset},

@@ -46,6 +46,7 @@ void use_kinds(void);
 void ask(void);
 void be_wrong(void);
 void use_capture(void);
+void fork_capture(void);
 void use_pools(void);
 void use_locations(void);
 void use_contexts(void);

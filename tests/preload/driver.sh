@@ -66,6 +66,10 @@ for graph in device pool; do
   reports cuMemAllocAsync 2 1 0
   reports cuMemFreeAsync 3 1 1
   says_once '^hipmm: cuMemFreeAsync: 0x[0-9a-f]* was not allocated in the capture that is to free it$'
+  good capture_forks
+  silent
+  reports cuMemAllocAsync 10 3 0
+  reports cuMemFreeAsync 10 3 0
   good pools
   silent
   reports cuMemAllocFromPoolAsync 3 1 0

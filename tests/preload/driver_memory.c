@@ -125,6 +125,58 @@ void use_capture(void)
   GOOD(driver.cuStreamDestroy_v2(stream));
 }
 
+/* Allocates and frees on streams that are forked off `origin`, joined to it again and destroyed at once, as the sample
+ * graphMemoryNodes of CUDA does. */
+static void fork_streams(CUstream origin)
+{
+  enum { BYTES = 64 * KIB, DISABLE_TIMING = 2 };
+  CUstream streams[2];
+  CUevent events[3];
+  CUdeviceptr input, square, result;
+  for (unsigned i = 0; i < 2; i++) GOOD(driver.cuStreamCreate(&streams[i], i)); /* one of them blocks */
+  for (int i = 0; i < 3; i++) GOOD(driver.cuEventCreate(&events[i], DISABLE_TIMING));
+  GOOD(driver.cuMemAllocAsync(&input, BYTES, origin));
+  GOOD(driver.cuMemAllocAsync(&square, BYTES, origin));
+  GOOD(driver.cuMemsetD8Async(input, 3, BYTES, origin));
+  GOOD(driver.cuMemcpyAsync(square, input, BYTES, origin));
+  GOOD(driver.cuEventRecord(events[0], origin));
+  for (int i = 0; i < 2; i++) GOOD(driver.cuStreamWaitEvent(streams[i], events[0], 0));
+  GOOD(driver.cuMemFreeAsync(input, origin));
+  GOOD(driver.cuMemAllocAsync(&result, BYTES, streams[1]));
+  GOOD(driver.cuMemcpyAsync(result, square, BYTES, streams[1]));
+  GOOD(driver.cuEventRecord(events[1], streams[1]));
+  GOOD(driver.cuStreamWaitEvent(streams[0], events[1], 0));
+  GOOD(driver.cuMemFreeAsync(square, streams[0]));
+  GOOD(driver.cuMemFreeAsync(result, streams[0]));
+  GOOD(driver.cuEventRecord(events[2], streams[0]));
+  GOOD(driver.cuStreamWaitEvent(origin, events[2], 0));
+  for (int i = 0; i < 2; i++) GOOD(driver.cuStreamDestroy_v2(streams[i]));
+  for (int i = 0; i < 3; i++) GOOD(driver.cuEventDestroy_v2(events[i]));
+}
+
+/* Nothing that hipmm does when a stream begins or ends invalidates a capture. */
+void fork_capture(void)
+{
+  enum { GLOBAL = 0 };
+  CUstream origin, other;
+  CUdeviceptr memory;
+  void *graph = NULL;
+  start();
+  GOOD(driver.cuStreamCreate(&origin, 1));
+  GOOD(driver.cuStreamCreate(&other, 1));
+  fork_streams(origin);
+  GOOD(driver.cuMemAllocAsync(&memory, KIB, other));
+  GOOD(driver.cuMemFreeAsync(memory, other));
+  GOOD(driver.cuStreamBeginCapture_v2(origin, GLOBAL));
+  fork_streams(origin);
+  GOOD(driver.cuStreamDestroy_v2(other)); /* that is not captured */
+  GOOD(driver.cuStreamEndCapture(origin, &graph));
+  CHECK(graph);
+  GOOD(driver.cuGraphDestroy(graph));
+  fork_streams(origin);
+  GOOD(driver.cuStreamDestroy_v2(origin));
+}
+
 void use_pools(void)
 {
   enum { RELEASE_THRESHOLD = 4, USED_CURRENT = 7 };

@@ -168,6 +168,10 @@ typedef struct {
     (stream, event, flags)) \
   X(cuStreamGetCtx, cuStreamGetCtx, 9020, (CUstream stream, CUcontext *context), (stream, context)) \
   X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, (CUstream stream, int *state), (stream, state)) \
+  X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010, (CUstream stream, int mode), (stream, mode)) \
+  X(cuStreamEndCapture, cuStreamEndCapture, 10000, (CUstream stream, void **graph), (stream, graph)) \
+  X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010, (int *mode), (mode)) \
+  X(cuGraphDestroy, cuGraphDestroy, 10000, (void *graph), (graph)) \
   X(cuEventCreate, cuEventCreate, 2000, (CUevent *event, unsigned flags), (event, flags)) \
   X(cuEventDestroy_v2, cuEventDestroy, 4000, (CUevent event), (event)) \
   X(cuEventRecord, cuEventRecord, 2000, (CUevent event, CUstream stream), (event, stream)) \
@@ -211,7 +215,7 @@ typedef struct {
 DRIVER_FUNCTIONS(DRIVER_DECLARE)
 #undef DRIVER_DECLARE
 
-/* Not of the driver: from now on this stream is being captured; NULL: none. Whether the driver's own
+/* Not of the driver: from now on this stream is said to be captured, though nothing is; NULL: none. Whether the driver's own
  * cuStreamSynchronize() was called for a stream. How often the driver's own cuMemAlloc() and cuMemFree() were called. */
 void fake_capture(CUstream stream);
 bool fake_waited_for(CUstream stream);

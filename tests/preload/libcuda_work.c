@@ -101,8 +101,13 @@ FUNCTION(cuStreamIsCapturing)(CUstream stream, int *state)
 {
   READY();
   *state = captured && stream == captured;
-  return 0;
+  return *state ? 0 : SOFTWARE("hipStreamIsCapturing", (CUstream, int *))(stream, state);
 }
+
+PASS(cuStreamBeginCapture_v2, hipStreamBeginCapture, (CUstream stream, int mode), (stream, mode))
+PASS(cuStreamEndCapture, hipStreamEndCapture, (CUstream stream, void **graph), (stream, graph))
+PASS(cuThreadExchangeStreamCaptureMode, hipThreadExchangeStreamCaptureMode, (int *mode), (mode))
+PASS(cuGraphDestroy, hipGraphDestroy, (void *graph), (graph))
 
 PASS(cuEventCreate, hipEventCreateWithFlags, (CUevent * event, unsigned flags), (event, flags))
 PASS(cuEventDestroy_v2, hipEventDestroy, (CUevent event), (event))

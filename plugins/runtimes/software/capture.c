@@ -65,7 +65,8 @@ hipError_t software_capture_join(struct software_queue *queue, struct software_c
   return hipSuccess;
 }
 
-/* The stream is gone. The capture of which it was the origin cannot be ended any more. */
+/* The stream is gone. The capture of which it was the origin cannot be ended any more. Any other goes on: what the stream
+ * captured is in the graph, and the origin must wait for it. */
 void software_capture_leave(struct software_queue *queue)
 {
   struct software_capture *capture = queue->capture;
@@ -79,7 +80,6 @@ void software_capture_leave(struct software_queue *queue)
   *link = queue->next_captured;
   queue->capture = NULL;
   software_nodes_clear(&queue->tips);
-  capture->is_invalid = true;
 }
 
 /* ---- What captures forbid -------------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -1069,6 +1070,7 @@ public:
     std::lock_guard<std::mutex> hold(pools_lock);
     int &uses = pool_uses[{device, pool}];
     bool is_new = is_native && !uses;
+    if (!is_native) use_once(device);
     if (is_new) native->createOrIncrefPool(device, pool, segments());
     try {
       native->beginAllocateToPool(device, pool, filter);
@@ -1084,6 +1086,22 @@ public:
     figures[device].origins.push_back(origin);
     figures[device].begun++;
   }
+
+  /* PyTorch's allocator for cudaMallocAsync() prepares a device at its first block there, by calls that end a capture. Without
+   * the bridge it has had one before any capture. */
+  void use_once(DeviceIndex device)
+  {
+    DeviceIndex before = 0;
+    cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device);
+    if (device < 0 || device >= MOST_DEVICES || is_prepared[device] || is_captured(stream)) return;
+    Source::Relaxed relaxed;
+    C10_CUDA_CHECK(c10::cuda::GetDevice(&before));
+    if (before != device) C10_CUDA_CHECK(c10::cuda::SetDevice(device));
+    native->raw_delete(native->raw_alloc_with_stream(1, stream));
+    if (before != device) C10_CUDA_CHECK(c10::cuda::SetDevice(before));
+    is_prepared[device] = true;
+  }
+
   void endAllocateToPool(DeviceIndex device, MempoolId_t pool) override
   {
     {
@@ -1582,6 +1600,9 @@ private:
   }
   void refresh(DeviceIndex device)
   {
+    std::optional<Source::Relaxed> relaxed;
+    if (!is_native)
+      relaxed.emplace(); /* its figures are those of the runtime's pool: a capture forbids to ask for them */
     DeviceStats stats = native->getDeviceStats(device);
     Figures &of = figures[device];
     std::lock_guard<std::mutex> hold(of.lock);
@@ -1698,7 +1719,8 @@ private:
 
   Source source;
   bool is_under_run, is_native, is_uncached;
-  c10::DeleterFnPtr native_deleter; /* of blocks of its cache */
+  std::array<bool, MOST_DEVICES> is_prepared{}; /* of PyTorch's own allocator, if it is not the native one */
+  c10::DeleterFnPtr native_deleter;             /* of blocks of its cache */
   Blocks blocks;
   std::array<Figures, MOST_DEVICES> figures;
   std::array<std::atomic<uint64_t>, MOST_DEVICES> seen{};

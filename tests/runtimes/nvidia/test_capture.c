@@ -51,9 +51,9 @@ static void makes_forbidden_calls_in_the_relaxed_mode(void **state)
   check_made("cuEventQuery", CU_STREAM_CAPTURE_MODE_RELAXED);
   assert_ok(hip->EventSynchronize(POINTER(FAKE_EVENT)));
   check_made("cuEventSynchronize", CU_STREAM_CAPTURE_MODE_RELAXED);
-  assert_ok(hip->StreamQuery(POINTER(FAKE_STREAM)));
+  assert_ok(hip->StreamQuery(NULL));
   check_made("cuStreamQuery", CU_STREAM_CAPTURE_MODE_RELAXED);
-  assert_ok(hip->StreamSynchronize(POINTER(FAKE_STREAM)));
+  assert_ok(hip->StreamSynchronize(NULL));
   check_made("cuStreamSynchronize", CU_STREAM_CAPTURE_MODE_RELAXED);
   assert_ok(hip->DeviceSynchronize());
   check_made("cuCtxSynchronize", CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -69,6 +69,18 @@ static void makes_forbidden_calls_in_the_relaxed_mode(void **state)
   check_made("cuMemPoolTrimTo", CU_STREAM_CAPTURE_MODE_RELAXED);
   assert_ok(hip->StreamWaitEvent(POINTER(FAKE_STREAM), POINTER(FAKE_EVENT), 0));
   check_made("cuStreamWaitEvent", CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+/* The driver says that this stream is captured. */
+static void makes_no_call_that_ends_the_capture_of_its_stream(void **state)
+{
+  int (*const calls[])(hipmm_stream_t) = {hip->StreamQuery, hip->StreamSynchronize};
+  (void)state;
+  set_current(POINTER(FAKE_CONTEXT(0)));
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(calls[i](POINTER(FAKE_STREAM)), hipErrorStreamCaptureUnsupported);
+    assert_string_equal(fake->last.name, "cuStreamIsCapturing");
+  }
 }
 
 /* As a program that captures would. */
@@ -101,6 +113,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(makes_forbidden_calls_in_the_relaxed_mode),
+      cmocka_unit_test(makes_no_call_that_ends_the_capture_of_its_stream),
       cmocka_unit_test(keeps_a_mode_that_the_program_chose),
   };
   return cmocka_run_group_tests(tests, open_core, close_core);
