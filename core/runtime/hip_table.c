@@ -203,19 +203,12 @@ static int hip_table_end_claim(int code)
   return code;
 }
 
-#define TAKES_MEMORY(X)                                                                               \
-  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
-  X(MallocAsync, (void **ptr, size_t bytes, hipmm_stream_t stream), (ptr, bytes, stream))             \
-  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), \
-    (ptr, bytes, pool, stream))
-
-#define GUARDED(name, parameters, arguments)                                    \
-  static int guarded_##name parameters                                          \
-  {                                                                             \
-    if (!hip_table_claim((int64_t)bytes)) return HIPMM_HIP_ERROR_OUT_OF_MEMORY; \
-    return hip_table_end_claim(relaxed_##name arguments);                       \
-  }
-TAKES_MEMORY(GUARDED)
+/* A pool of the driver's may serve a block from what it has reserved, so its calls do not ask. */
+static int guarded_Malloc(void **ptr, size_t bytes)
+{
+  if (!hip_table_claim((int64_t)bytes)) return HIPMM_HIP_ERROR_OUT_OF_MEMORY;
+  return hip_table_end_claim(relaxed_Malloc(ptr, bytes));
+}
 
 /* ---- Structs and numbers ---- */
 
@@ -475,9 +468,7 @@ static void hip_table_put_adapters(void)
   hip_table_functions.StreamSynchronize = guarded_StreamSynchronize;
   hip_table_functions.StreamQuery = guarded_StreamQuery;
 #undef PUT_RELAXED
-#define PUT_GUARDED(name, parameters, arguments) hip_table_functions.name = raw.name ? guarded_##name : NULL;
-  TAKES_MEMORY(PUT_GUARDED)
-#undef PUT_GUARDED
+  hip_table_functions.Malloc = guarded_Malloc;
 }
 
 const char *hip_table_find(void *library)

@@ -100,6 +100,7 @@ bool physical_claim(int device, int64_t bytes)
   physical_settle(INT64_MAX);
   if (bytes <= 0 || device < 0 || device >= STACK_MOST_DEVICES) return true;
   uint64_t limit = physical_limit(device);
+  if (physical_limit_is_open(device)) return false; /* a percentage of what the runtime does not tell now */
   pthread_mutex_lock(&lock);
   uint64_t held = physical_held_bytes(device);
   bool is_admitted = held <= limit && (uint64_t)bytes <= limit - held;
@@ -113,8 +114,11 @@ bool physical_claim(int device, int64_t bytes)
 void physical_count(const struct instance *source, int64_t bytes)
 {
   if (!(source->node->plugin->descriptor.flags & HIPMM_PLUGIN_DEVICE_MEMORY)) return;
+  bool is_claimed = bytes > 0 && claim.bytes > 0;
+  if (is_claimed) pthread_mutex_lock(&lock); /* no thread decides while the bytes are counted twice */
   atomic_fetch_add(&devices[source->stack->device].held, bytes);
-  if (bytes > 0) physical_settle(bytes);
+  if (is_claimed) physical_settle(bytes);
+  if (is_claimed) pthread_mutex_unlock(&lock);
 }
 
 void physical_add_past(int device, uint64_t bytes)

@@ -155,12 +155,12 @@ static void is_not_ended_by_a_search_in_other_pools(void **state)
   size_t free_bytes, total_bytes;
   assert_int_equal(fixture_hip()->MemGetInfo(&free_bytes, &total_bytes), 0);
   hipmm_stream_t stream = fixture_stream(), busy = fixture_stream();
-  struct hipmm_resource *other = fixture_resource("other");
+  struct hipmm_resource *keeper = fixture_resource("other");
   void *pending = NULL;
   size_t most = free_bytes / 4 * 3;
-  assert_ok(hipmm_allocate(other, most, busy, &pending));
+  assert_ok(hipmm_allocate(keeper, most, busy, &pending));
   assert_int_equal(fixture_hip()->MemsetAsync(pending, 1, most, busy), 0);
-  assert_ok(hipmm_deallocate(other, pending, most, busy));
+  assert_ok(hipmm_deallocate(keeper, pending, most, busy));
   capture_begin(stream);
   enum hipmm_status status = hipmm_allocate(NULL, most, stream, &ptr);
   assert_true(capture_end());

@@ -363,7 +363,7 @@ void scenario_attributes(void)
 void scenario_package(void)
 {
   int (*attach)(int version);
-  void *(*find)(const char *name);
+  void *(*find_in_run)(const char *name);
   void *(*allocate)(ssize_t bytes, int device, hipStream_t stream);
   void (*release)(void *ptr, ssize_t bytes, int device, hipStream_t stream);
   void (*pass_on)(int is_passed);
@@ -371,12 +371,12 @@ void scenario_package(void)
   hipPointerAttribute_t found;
   size_t before, after, total_bytes;
   *(void **)&attach = dlsym(RTLD_DEFAULT, "hipmm_run_attach");
-  *(void **)&find = dlsym(RTLD_DEFAULT, "hipmm_run_function");
-  CHECK(attach && find && attach(HIPMM_VERSION));
-  *(void **)&allocate = find("hipmm_torch_malloc");
-  *(void **)&release = find("hipmm_torch_free");
-  *(void **)&pass_on = find("hipmm_run_pass");
-  CHECK(allocate && release && pass_on && !find("hipmm_run_nothing"));
+  *(void **)&find_in_run = dlsym(RTLD_DEFAULT, "hipmm_run_function");
+  CHECK(attach && find_in_run && attach(HIPMM_VERSION));
+  *(void **)&allocate = find_in_run("hipmm_torch_malloc");
+  *(void **)&release = find_in_run("hipmm_torch_free");
+  *(void **)&pass_on = find_in_run("hipmm_run_pass");
+  CHECK(allocate && release && pass_on && !find_in_run("hipmm_run_nothing"));
   char *block = allocate(5000, 0, NULL);
   CHECK(block);
   for (size_t offset = 0; offset < 5000; offset += 4999) {

@@ -143,11 +143,12 @@ static enum init_state init_decide(enum family family)
   return STATE_OFF;
 }
 
-/* Calls `open` for a family, one thread at a time. What it returns. */
-static bool init_change(bool (*open)(enum family family), enum family family)
+/* Calls `open` for a family, one thread at a time. What it returns; false if it may not wait for another thread. */
+static bool init_change(bool (*open)(enum family family), enum family family, bool may_wait)
 {
+  if (!may_wait && pthread_mutex_trylock(&lock)) return false;
   atomic_store(&is_changing, true);
-  pthread_mutex_lock(&lock);
+  if (may_wait) pthread_mutex_lock(&lock);
   bool is_ready = open(family);
   if (is_ready) atomic_store(&was_ready, true);
   pthread_mutex_unlock(&lock);
@@ -179,10 +180,10 @@ static void init_look_for_python_hook(void)
                      "own, and hipmm serves what these ask of the GPU runtime");
 }
 
-static bool init_ready_slow(enum family family)
+static bool init_ready_slow(enum family family, bool may_wait)
 {
   init_look_for_python_hook();
-  return init_change(init_open_family, family);
+  return init_change(init_open_family, family, may_wait);
 }
 
 /* The frameworks get memory by hipmm's own functions, so the program's runtime needs no look. */
@@ -195,14 +196,21 @@ static bool init_open_for_python(enum family family)
 bool init_ready_for_python(void)
 {
   if (init_is_forked()) return false;
-  return (atomic_load(&is_open) && atomic_load(&was_ready)) || init_change(init_open_for_python, FAMILY_HIP);
+  return (atomic_load(&is_open) && atomic_load(&was_ready)) || init_change(init_open_for_python, FAMILY_HIP, true);
 }
 
 bool init_ready(enum family family)
 {
   if (init_is_forked()) return false;
   int state = atomic_load_explicit(&states[family], memory_order_acquire);
-  return state == STATE_UNKNOWN ? init_ready_slow(family) : state == STATE_READY;
+  return state == STATE_UNKNOWN ? init_ready_slow(family, true) : state == STATE_READY;
+}
+
+bool init_ready_without_wait(enum family family)
+{
+  if (init_is_forked()) return false;
+  int state = atomic_load_explicit(&states[family], memory_order_acquire);
+  return state == STATE_UNKNOWN ? init_ready_slow(family, false) : state == STATE_READY;
 }
 
 bool init_is_off(enum family family)

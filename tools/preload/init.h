@@ -9,6 +9,10 @@
  * calls are passed on from then on; with HIPMM_RUN_STRICT the process exits with status 2 instead. */
 bool init_ready(enum family family);
 
+/* The same, but false while another thread initialises hipmm. For functions that constructors of libraries call: they have the
+ * loader's lock, for which that thread may wait. */
+bool init_ready_without_wait(enum family family);
+
 /* Whether it is decided already that calls of this API are not served. */
 bool init_is_off(enum family family);
 

@@ -129,7 +129,7 @@ static uint64_t query_limited_total(enum family family, int device, uint64_t tot
 {
   struct graph *graph;
   uint64_t limit;
-  if (init_is_off(family) || !init_ready(family)) return total;
+  if (init_is_off(family) || !init_ready_without_wait(family)) return total;
   const struct served_device *served = devices_if_served(device);
   if (served) {
     query_apply_limits(served, &total, NULL);

@@ -84,7 +84,9 @@ void software_queue_run(struct software_queue *queue)
 {
   struct software_operation *operation = queue->head;
   queue->is_running = true;
+  software.running++;
   software_operation_execute(operation, queue->device);
+  software.running--;
   queue->is_running = false;
   queue->head = operation->next;
   if (!queue->head) {

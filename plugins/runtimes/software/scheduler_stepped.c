@@ -54,10 +54,11 @@ static void *stepped_watch_run(void *unused)
     nanosleep(&pause, NULL);
     pthread_mutex_lock(&software.lock);
     bool is_quiet = software.config.scheduler == SOFTWARE_STEPPED && !software.choose && software.pending &&
-                    software.sequence == sequence;
+                    !software.running && software.sequence == sequence;
     quiet = is_quiet ? quiet + 1 : 0;
     sequence = software.sequence;
-    if (quiet > PATIENCE) software_stepped_step();
+    struct software_queue *next = quiet > PATIENCE ? software_ready_next(NULL) : NULL;
+    if (next) software_queue_run(next); /* without a draw: the seed's order is that of the program's calls */
     pthread_mutex_unlock(&software.lock);
   }
   return unused;

@@ -286,6 +286,7 @@ struct software_state {
   void *choose_arg;
   uint64_t sequence; /* of the operation submitted last */
   uint64_t pending;  /* operations not finished */
+  unsigned running;  /* queues whose head is being executed */
   uint32_t last_allocation_id;
   struct software_queue *active, *ready;
   struct software_capture *captures; /* that go on */

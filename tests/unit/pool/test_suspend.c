@@ -115,10 +115,10 @@ static void no_block_that_was_freed_meanwhile_gets_memory(void **state)
   enum { N = 16 };
   void *ptr[N];
   open_pool(state);
-  for (int i = 0; i < N; i++) assert_ok(plugin->ops->allocate(pool, GRANULE, HIPMM_ALIGNMENT, NULL, &ptr[i]));
-  for (int left = N; left; left /= 2) {
+  for (unsigned i = 0; i < N; i++) assert_ok(plugin->ops->allocate(pool, GRANULE, HIPMM_ALIGNMENT, NULL, &ptr[i]));
+  for (unsigned left = N; left; left /= 2) {
     assert_ok(plugin->ops->suspend(pool, HIPMM_CONTENT_DISCARD));
-    for (int i = left / 2; i < left; i++)
+    for (unsigned i = left / 2; i < left; i++)
       assert_ok(plugin->ops->deallocate(pool, ptr[i], GRANULE, HIPMM_ALIGNMENT, fake_stream(i % STREAMS)));
     assert_ok(plugin->ops->resume(pool));
     assert_int_equal(fake_held_bytes(), left / 2 * GRANULE);
