@@ -287,14 +287,15 @@ static struct trace_row record_row_of(const struct record_reader *record, const 
                                               [RECORD_FREE] = TRACE_FREE,
                                               [RECORD_FREE_FAILURE] = TRACE_FREE_FAILURE};
   const struct record_event *event = &run->cursor.event;
-  return (struct trace_row){.action = actions[event->action],
-                            .space = {record->head.process, record->head.device, TRACE_DEVICE_MEMORY},
-                            .pointer = event->ptr,
-                            .bytes = event->bytes,
-                            .stream = event->stream,
-                            .nanoseconds = record_time(record, event->ticks),
-                            .thread = run->cursor.thread,
-                            .stack = event->stack};
+  return (struct trace_row){
+      .action = actions[event->action],
+      .space = {.process = record->head.process, .device = record->head.device, .memory = TRACE_DEVICE_MEMORY},
+      .pointer = event->ptr,
+      .bytes = event->bytes,
+      .stream = event->stream,
+      .nanoseconds = record_time(record, event->ticks),
+      .thread = run->cursor.thread,
+      .stack = event->stack};
 }
 
 /* Reads the blocks that begin before the first event. False: out of memory. */
