@@ -32,6 +32,14 @@ run 2 report --device gpu a.csv
 says "^hipmm: report: --device \"gpu\" is neither a device's number, such as 0, nor managed, nor host$"
 run 1 convert a.csv b.csv -o both.csv
 says '^hipmm: convert: a.csv and b.csv are address spaces of their own, and one log has one: choose one with --process 1 or --process 2$'
+says '^hipmm: convert: "both.csv" was not written$'
+[ ! -e both.csv ] || fail "a refused convert leaves a log in part"
+(umask 022 && echo old >kept.csv && chmod 640 kept.csv && ln -s kept.csv link.csv)
+run 1 convert a.csv b.csv -o link.csv
+[ "$(cat kept.csv)" = old ] || fail "a refused convert changes a file that was there"
+run 0 convert --process 1 a.csv b.csv -o link.csv
+{ [ "$(wc -l <kept.csv)" = 3 ] && [ -L link.csv ] && [ "$(stat -c %a kept.csv)" = 640 ]; } || fail "a file is not replaced"
+[ "$(echo kept.csv*)" = kept.csv ] || fail "a temporary file is left"
 run 0 convert --process 2 a.csv b.csv -o both.csv
 [ "$(wc -l <both.csv)" = 3 ] || fail "another process than the second was converted"
 run 0 plan --json a.csv b.csv
@@ -96,6 +104,9 @@ run 1 bench --workload replay --trace two.json
 says '^hipmm: bench: device 0 and device 2 are address spaces of their own, and one is played: choose one with `hipmm convert` and --device 0'
 run 1 convert two.json -o one.csv
 says '^hipmm: convert: device 0 and device 2 are address spaces of their own, and one log has one: choose one with --device 0 or --device 2$'
+# All that can be chosen is listed, also what comes late in the log.
+run 1 convert a.csv two.json -o one.csv
+says ': choose one with --process 2 --device 0, --process 2 --device 2 or --process 1 --device 0$'
 run 0 convert two.json -o all.pickle
 run 0 report --json all.pickle
 has memories.0.peak.bytes $((100 << 20))
