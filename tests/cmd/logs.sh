@@ -213,6 +213,16 @@ run 0 convert --device 0 torch.db -o torch.csv
 run 0 report torch.db
 prints 'forward from a.py:3$'
 
+# More processes than one question of SQLite takes: what is left is told.
+python3 -c 'import sqlite3
+database = sqlite3.connect("many.db")
+for pid in range(1, 403):
+    database.execute(f"CREATE TABLE rocpd_memory_allocate_{pid} (pid, tid, agent_id, type, level, start, end, address, size, stream_id)")
+    database.execute(f"INSERT INTO rocpd_memory_allocate_{pid} VALUES ({pid}, 9, 0, \"ALLOC\", \"REAL\", 1, 2, 4096, 64, NULL)")
+database.commit()' || exit 99
+run 0 convert --process 1 many.db -o many.csv
+says 'many.db: left out: all of 2 processes, which are too many for one reading$'
+
 # A database in which a table has other columns, or is damaged, is refused.
 python3 -c 'import sqlite3
 database = sqlite3.connect("other.db")
