@@ -126,8 +126,7 @@ static bool trace_logs_read(struct trace_logs *logs, const struct trace_row **ro
 
 static bool trace_logs_take(const struct trace_logs *logs, const struct trace_space *space)
 {
-  return (!logs->choice || trace_choice_takes(logs->choice, space)) &&
-         (!logs->only || trace_space_is(logs->only, space));
+  return !logs->choice || trace_choice_takes(logs->choice, space);
 }
 
 bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out)
