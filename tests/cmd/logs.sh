@@ -62,6 +62,16 @@ has memories.0.frees 1
 has memories.0.unmatched_frees 1
 has memories.1.peak.bytes 5000
 
+# Ranks that write logs of one name into folders of their own.
+mkdir rank0 rank1
+cp a.csv rank0/log.csv
+cp a.csv.1 rank0/log.csv.1
+cp a.csv rank1/log.csv
+run 0 report rank0/log.csv rank1/log.csv
+prints ': rank1/log.csv$'
+run 1 convert ./rank0/log.csv rank0/log.csv.1 rank1/log.csv -o both.csv
+says '^hipmm: convert: ./rank0/log.csv and rank1/log.csv are address spaces'
+
 # ---- Devices ----
 
 python3 - <<'END' || exit 99
@@ -149,6 +159,10 @@ run 1 replay host.csv
 says '^hipmm: replay: host.csv has host memory alone; choose it with --device host$'
 run 1 convert host.csv -o host.record
 says '^hipmm: convert: host.csv has host memory alone; choose it with --device host$'
+run 1 bench --workload replay --trace host.csv
+says 'host memory alone; choose it with `hipmm convert` and --device host$'
+run 0 bench --workload replay --trace kinds.csv
+grep -q 'left out: host memory (`hipmm convert` and --device host take it)$' "$work/err" || fail "bench has no --device"
 run 0 replay --json --fit --device host host.csv
 has peak_requested_bytes $((30 << 30))
 
@@ -203,6 +217,12 @@ has memories.0.end.bytes 0
 has memories.0.unmatched_frees 0
 grep -q 'left out: 4 events of scratch memory' "$work/err" || fail "scratch memory was taken"
 [ "$(value memories | grep -o '"peak"' | wc -l)" = 4 ] || fail "two hosts with one process number were mixed"
+python3 -c 'import sqlite3
+database = sqlite3.connect("nsys.sqlite")
+database.execute("DELETE FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2")
+database.commit()'
+run 1 replay nsys.sqlite
+says 'has managed memory alone; choose it with --device managed$'
 run 0 report --json torch.db
 has memories.0.peak.bytes 1200
 has memories.0.end.bytes 800

@@ -175,7 +175,7 @@ static int convert_run(int argc, char **argv)
        "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for names "
        "that end in .pickle, else record",
        .value = &format, .choices = formats},
-      TRACE_CHOICE_ARGUMENTS(convert.choice, ""),
+      TRACE_CHOICE_ARGUMENTS(convert.choice, "", TRACE_CHOICE_OF_ALL),
   };
   struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;

@@ -186,7 +186,7 @@ static int plan_run(int argc, char **argv)
        "the memory of each process besides its stack: the driver's context, code, other libraries; 0 by default",
        .bytes = &plan.process_bytes, .most = PLAN_MOST_BYTES},
       CONFIG_ARGUMENT(&config),
-      TRACE_CHOICE_ARGUMENTS(plan.choice, ""),
+      TRACE_CHOICE_ARGUMENTS(plan.choice, "", TRACE_CHOICE_OF_EACH),
       {"json", NULL, "print one JSON object", .flag = &as_json},
   };
   struct arguments arguments = {&plan_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
