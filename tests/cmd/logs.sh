@@ -217,6 +217,8 @@ has memories.0.end.bytes 0
 has memories.0.unmatched_frees 0
 grep -q 'left out: 4 events of scratch memory' "$work/err" || fail "scratch memory was taken"
 [ "$(value memories | grep -o '"peak"' | wc -l)" = 4 ] || fail "two hosts with one process number were mixed"
+run 1 replay rocpd.db
+says ': process 5 and process 5 of host 2 are .*: choose one with --process 5 or --process 4294967301$'
 python3 -c 'import sqlite3
 database = sqlite3.connect("nsys.sqlite")
 database.execute("DELETE FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2")

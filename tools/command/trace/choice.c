@@ -42,8 +42,12 @@ void trace_space_name(const struct trace_spaces *spaces, size_t index, char *con
 {
   const struct trace_space *space = &spaces->items[index];
   struct trace_difference differ = trace_spaces_compare(spaces);
-  char process[32] = "", memory[32] = "";
-  if (differ.process && space->process) snprintf(process, sizeof process, "process %" PRIu64, space->process);
+  char process[48] = "", memory[32] = "";
+  const uint64_t number = space->process & UINT32_MAX, host = space->process >> 32; /* see sqlite_queries.c */
+  if (differ.process && host)
+    snprintf(process, sizeof process, "process %" PRIu64 " of host %" PRIu64, number, host + 1);
+  else if (differ.process && space->process)
+    snprintf(process, sizeof process, "process %" PRIu64, space->process);
   if (differ.memory && space->memory == TRACE_DEVICE_MEMORY)
     snprintf(memory, sizeof memory, "device %" PRId32, space->device);
   else if (differ.memory)
