@@ -208,6 +208,10 @@ has memories.0.peak.bytes 10
 has memories.1.peak.bytes 20
 has memories.1.overlaid 0
 has memories.2.memory '"managed"'
+run 0 plan --json nsys.sqlite
+has logs.0.peak_requested_bytes 10
+has logs.1.peak_requested_bytes 20
+has logs.1.by_size.0.bytes 20
 run 0 report --json --process 12 --device 1 nsys.sqlite
 has peak.bytes 20
 run 0 report --json rocpd.db
@@ -225,6 +229,8 @@ database.execute("DELETE FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2")
 database.commit()'
 run 1 replay nsys.sqlite
 says 'has managed memory alone; choose it with --device managed$'
+run 1 convert host.csv nsys.sqlite -o both.csv
+says "^hipmm: convert: nsys.sqlite has no memory of a device; choose --process 12 --device managed or --process 1 --device host$"
 run 0 report --json torch.db
 has memories.0.peak.bytes 1200
 has memories.0.end.bytes 800
