@@ -97,6 +97,9 @@ extern const char *const graph_auto_runtimes[GRAPH_AUTO_RUNTIMES];
 /* "limit_physical", as a plugin would have it among its options. */
 extern const struct hipmm_option graph_limit_physical;
 
+/* The keys at the top of the file; NULL-terminated. */
+extern const char *const graph_top_keys[];
+
 /* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
 extern const char *const graph_resource_keys[];
 

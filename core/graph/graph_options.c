@@ -83,8 +83,11 @@ static void graph_options_check_node(struct graph_build *build, const struct gra
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
   const struct diagnostic *before = build->diagnostics->last;
-  struct option_context context = {
-      .diagnostics = build->diagnostics, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
+  struct option_context context = {.diagnostics = build->diagnostics,
+                                   .path = node->path,
+                                   .keys = graph_resource_keys,
+                                   .top = graph_top_keys,
+                                   .owner = descriptor->type};
   struct surroundings around = {build, node};
   const struct option_surroundings surroundings = {.closure = &around,
                                                    .upstream = graph_options_upstream,

@@ -13,10 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The keys at the top of the file; NULL-terminated. */
-static const char *const graph_top_keys[] = {"$schema", "version",        "runtime",        "plugin_path",
-                                             "publish", "report",         "resources",      "devices",
-                                             "stack",   "current_device", "limit_physical", NULL};
+const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish",        "report",
+                                      "resources", "devices", "stack",   "current_device", "limit_physical", NULL};
 
 static void graph_settings_refuse_unknown_keys(struct graph_build *build)
 {

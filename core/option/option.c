@@ -87,8 +87,10 @@ static bool option_refuse_key(const struct filling *filling, const struct option
   if (near) return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, near);
   for (size_t i = 0; i < filling->n; i++)
     text_append(options, sizeof options, "%s%s", i ? ", " : "it has ", filling->table[i].name);
-  return option_refuse(reading, "unknown option %s of %s; %s", shown, filling->owner,
-                       *options ? options : "it has none");
+  bool is_of_top = filling->context->top && text_is_listed(filling->context->top, key);
+  return option_refuse(reading, "unknown option %s of %s; %s%s%s%s", shown, filling->owner,
+                       *options ? options : "it has none", is_of_top ? "; " : "", is_of_top ? shown : "",
+                       is_of_top ? " stands at the top of the graph" : "");
 }
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */

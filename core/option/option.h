@@ -19,6 +19,7 @@ struct option_context {
   const char *path;        /* JSON pointer of the object */
   uint64_t free_bytes;     /* a percentage is of these; 0: not known yet, percentages are only checked, and become 0 */
   const char *const *keys; /* keys of the object that are not options ("type", "upstream"); NULL-terminated */
+  const char *const *top;  /* keys that stand at the top of the graph, for messages; NULL-terminated, NULL: none */
   const char *owner;       /* the name of the resource or runtime, for messages; NULL: the object's "type" */
 
   /* Finds the instance that a RESOURCE option names. NULL: the names are not resolved (the graph checks them). */

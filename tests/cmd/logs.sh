@@ -32,6 +32,14 @@ run 2 report --device gpu a.csv
 says "^hipmm: report: --device \"gpu\" is neither a device's number, such as 0, nor managed, nor host$"
 run 1 convert a.csv b.csv -o both.csv
 says '^hipmm: convert: a.csv and b.csv are address spaces of their own, and one log has one: choose one with --process 1 or --process 2$'
+says '^hipmm: convert: "both.csv" was not written$'
+[ ! -e both.csv ] || fail "a refused convert leaves a log in part"
+(umask 022 && echo old >kept.csv && chmod 640 kept.csv && ln -s kept.csv link.csv)
+run 1 convert a.csv b.csv -o link.csv
+[ "$(cat kept.csv)" = old ] || fail "a refused convert changes a file that was there"
+run 0 convert --process 1 a.csv b.csv -o link.csv
+{ [ "$(wc -l <kept.csv)" = 3 ] && [ -L link.csv ] && [ "$(stat -c %a kept.csv)" = 640 ]; } || fail "a file is not replaced"
+[ "$(echo kept.csv*)" = kept.csv ] || fail "a temporary file is left"
 run 0 convert --process 2 a.csv b.csv -o both.csv
 [ "$(wc -l <both.csv)" = 3 ] || fail "another process than the second was converted"
 run 0 plan --json a.csv b.csv
@@ -53,6 +61,16 @@ run 0 report --json a.csv.1 a.csv b.csv.0
 has memories.0.frees 1
 has memories.0.unmatched_frees 1
 has memories.1.peak.bytes 5000
+
+# Ranks that write logs of one name into folders of their own.
+mkdir rank0 rank1
+cp a.csv rank0/log.csv
+cp a.csv.1 rank0/log.csv.1
+cp a.csv rank1/log.csv
+run 0 report rank0/log.csv rank1/log.csv
+prints ': rank1/log.csv$'
+run 1 convert ./rank0/log.csv rank0/log.csv.1 rank1/log.csv -o both.csv
+says '^hipmm: convert: ./rank0/log.csv and rank1/log.csv are address spaces'
 
 # ---- Devices ----
 
@@ -96,6 +114,9 @@ run 1 bench --workload replay --trace two.json
 says '^hipmm: bench: device 0 and device 2 are address spaces of their own, and one is played: choose one with `hipmm convert` and --device 0'
 run 1 convert two.json -o one.csv
 says '^hipmm: convert: device 0 and device 2 are address spaces of their own, and one log has one: choose one with --device 0 or --device 2$'
+# All that can be chosen is listed, also what comes late in the log.
+run 1 convert a.csv two.json -o one.csv
+says ': choose one with --process 2 --device 0, --process 2 --device 2 or --process 1 --device 0$'
 run 0 convert two.json -o all.pickle
 run 0 report --json all.pickle
 has memories.0.peak.bytes $((100 << 20))
@@ -138,6 +159,10 @@ run 1 replay host.csv
 says '^hipmm: replay: host.csv has host memory alone; choose it with --device host$'
 run 1 convert host.csv -o host.record
 says '^hipmm: convert: host.csv has host memory alone; choose it with --device host$'
+run 1 bench --workload replay --trace host.csv
+says 'host memory alone; choose it with `hipmm convert` and --device host$'
+run 0 bench --workload replay --trace kinds.csv
+grep -q 'left out: host memory (`hipmm convert` and --device host take it)$' "$work/err" || fail "bench has no --device"
 run 0 replay --json --fit --device host host.csv
 has peak_requested_bytes $((30 << 30))
 
@@ -183,6 +208,10 @@ has memories.0.peak.bytes 10
 has memories.1.peak.bytes 20
 has memories.1.overlaid 0
 has memories.2.memory '"managed"'
+run 0 plan --json nsys.sqlite
+has logs.0.peak_requested_bytes 10
+has logs.1.peak_requested_bytes 20
+has logs.1.by_size.0.bytes 20
 run 0 report --json --process 12 --device 1 nsys.sqlite
 has peak.bytes 20
 run 0 report --json rocpd.db
@@ -192,6 +221,16 @@ has memories.0.end.bytes 0
 has memories.0.unmatched_frees 0
 grep -q 'left out: 4 events of scratch memory' "$work/err" || fail "scratch memory was taken"
 [ "$(value memories | grep -o '"peak"' | wc -l)" = 4 ] || fail "two hosts with one process number were mixed"
+run 1 replay rocpd.db
+says ': process 5 and process 5 of host 2 are .*: choose one with --process 5 or --process 4294967301$'
+python3 -c 'import sqlite3
+database = sqlite3.connect("nsys.sqlite")
+database.execute("DELETE FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2")
+database.commit()'
+run 1 replay nsys.sqlite
+says 'has managed memory alone; choose it with --device managed$'
+run 1 convert host.csv nsys.sqlite -o both.csv
+says "^hipmm: convert: nsys.sqlite has no memory of a device; choose --process 12 --device managed or --process 1 --device host$"
 run 0 report --json torch.db
 has memories.0.peak.bytes 1200
 has memories.0.end.bytes 800
@@ -201,6 +240,16 @@ has memories.1.peak.bytes 5
 run 0 convert --device 0 torch.db -o torch.csv
 run 0 report torch.db
 prints 'forward from a.py:3$'
+
+# More processes than one question of SQLite takes: what is left is told.
+python3 -c 'import sqlite3
+database = sqlite3.connect("many.db")
+for pid in range(1, 403):
+    database.execute(f"CREATE TABLE rocpd_memory_allocate_{pid} (pid, tid, agent_id, type, level, start, end, address, size, stream_id)")
+    database.execute(f"INSERT INTO rocpd_memory_allocate_{pid} VALUES ({pid}, 9, 0, \"ALLOC\", \"REAL\", 1, 2, 4096, 64, NULL)")
+database.commit()' || exit 99
+run 0 convert --process 1 many.db -o many.csv
+says 'many.db: left out: all of 2 processes, which are too many for one reading$'
 
 # A database in which a table has other columns, or is damaged, is refused.
 python3 -c 'import sqlite3

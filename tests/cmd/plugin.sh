@@ -173,7 +173,7 @@ says '\--options is not a JSON object'
 run 2 plugin test --timeout 0 "$bad/zoo.so"
 says 'timeout'
 run 1 plugin test --seconds 0 "$work/none.so"
-says 'none.so: no such file'
+says "none.so: no such file; name the plugin's file, TYPE.so (hipmm describe TYPE shows where that of a type is)$"
 run 1 plugin test --seconds 0 "$top_srcdir/README.md"
 says "a plugin's file is called TYPE.so"
 finds create '.*--over: no plugin nothing.so in ' --over nothing "$bad/zoo.so"

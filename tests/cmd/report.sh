@@ -284,6 +284,8 @@ grep -q '^hipmm: cut.json: the file is cut off: the last of its reports is not w
 "$hipmm" report --json snapshot.json | sed 's/"snapshot.json"/"cut.json"/' | cmp - "$work/clean" || fail "what is whole is not read"
 run 2 report --device 0 snapshot.json
 says '^hipmm: report: --device and --process choose from logs; snapshot.json is the state of a process$'
+run 2 report --device 0 small.csv snapshot.json
+says '; snapshot.json is the state of a process$'
 run 1 report snapshot.json small.csv
 says '^hipmm: report: of the 2 files 1 is no log but a snapshot or the report of a process; report these apart$'
 cat >run.json <<'END'

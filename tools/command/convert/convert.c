@@ -6,6 +6,7 @@
 #include "../cmd.h"
 #include "../inputs.h"
 #include "../trace/logs.h"
+#include "result_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,12 +18,14 @@ enum { CONVERT_TELL_ROWS = 1 << 14 };
 struct convert {
   const char *output_file; /* "-": standard output */
   struct convert_output output;
+  struct result_file result;
   struct trace_logs logs;
   char *const *files;
   size_t n_files;
   uint64_t rows;
   struct trace_choice choice;
-  struct trace_spaces spaces; /* of the rows that were written */
+  struct trace_spaces spaces; /* of the memory that is chosen */
+  bool is_refused; /* it is too much for one log: no more rows are written, but all are read for their spaces */
   bool has_failed;
 };
 
@@ -40,19 +43,18 @@ static bool convert_fail_output(const struct convert *convert, int code)
 
 static bool convert_open_output(struct convert *convert)
 {
-  convert->output.file = output_open_result(convert->output_file);
-  return convert->output.file || convert_fail_output(convert, errno);
+  if (!result_file_open(&convert->result, convert->output_file)) return convert_fail_output(convert, errno);
+  convert->output.file = convert->result.file;
+  return true;
 }
 
 static bool convert_close_output(struct convert *convert, bool good)
 {
   bool ended = convert->output.end(&convert->output);
-  int code = errno;
-  if (convert->output.file != stdout && fclose(convert->output.file) && ended) {
-    ended = false;
-    code = errno;
-  }
-  return good && (ended || convert_fail_output(convert, code));
+  if (good && !ended) good = convert_fail_output(convert, errno);
+  if (good) return result_file_keep(&convert->result) || convert_fail_output(convert, errno);
+  if (result_file_drop(&convert->result)) say("convert: \"%s\" was not written", convert->output_file);
+  return false;
 }
 
 /* ---- The command ----------------------------------------------------------------------------------------------- */
@@ -71,10 +73,8 @@ static bool convert_takes(struct convert *convert, const struct trace_space *spa
   }
   const struct trace_space *first = convert->spaces.items;
   bool is_other_process = space->process != first->process || space->log != first->log;
-  if (!index || (!is_other_process && convert->output.has_devices)) return true;
-  trace_choice_refuse(&convert->choice, &convert->spaces, convert->files, ", and one log has one");
-  convert->has_failed = true;
-  return false;
+  convert->is_refused = convert->is_refused || (index && (is_other_process || !convert->output.has_devices));
+  return !convert->is_refused;
 }
 
 static bool convert_rows(struct convert *convert)
@@ -99,12 +99,15 @@ static bool convert_rows(struct convert *convert)
   return good && !convert->logs.has_failed;
 }
 
-/* Says what was left out. False: all was, which is an error. */
+/* Says what was left out. False: all was, or what is left is too much for one log; the error was printed. */
 static bool convert_check_choice(const struct convert *convert)
 {
   bool takes[TRACE_MOST_SPACES];
-  return !convert->logs.spaces.n ||
-         trace_choice_mark(&convert->choice, &convert->logs.spaces, convert->files, takes) > 0;
+  if (!convert->logs.spaces.n) return true;
+  if (!trace_choice_mark(&convert->choice, &convert->logs.spaces, convert->files, takes)) return false;
+  if (convert->is_refused)
+    trace_choice_refuse(&convert->choice, &convert->spaces, convert->files, ", and one log has one");
+  return !convert->is_refused;
 }
 
 static int convert_all(struct convert *convert)
@@ -113,8 +116,8 @@ static int convert_all(struct convert *convert)
   if (!trace_logs_open(&convert->logs, convert->files, convert->n_files)) return CMD_BAD;
   if (convert_open_output(convert)) {
     good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
-    good = good && convert_rows(convert);
-    good = convert_close_output(convert, good) && convert_check_choice(convert);
+    good = good && convert_rows(convert) && convert_check_choice(convert);
+    good = convert_close_output(convert, good);
   }
   trace_logs_close(&convert->logs);
   trace_spaces_clear(&convert->spaces);
@@ -172,7 +175,7 @@ static int convert_run(int argc, char **argv)
        "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for names "
        "that end in .pickle, else record",
        .value = &format, .choices = formats},
-      TRACE_CHOICE_ARGUMENTS(convert.choice, ""),
+      TRACE_CHOICE_ARGUMENTS(convert.choice, "", TRACE_CHOICE_OF_ALL),
   };
   struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;

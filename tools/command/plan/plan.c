@@ -47,19 +47,28 @@ static bool plan_rewind(const char *file)
   return !code;
 }
 
-/* The second reading, as JSON. NULL: the error was printed. */
-static json_t *plan_read_blocks(const char *file, const char *name, const struct trace_space *space)
+/* The second reading. False: the error was printed. */
+static bool plan_read_blocks(const struct plan *plan, const char *file, struct blocks_list *list)
 {
   char *files[] = {(char *)file};
   struct trace_logs logs;
-  struct blocks_list list;
-  struct savings savings;
-  if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return NULL;
+  if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return false;
   logs.is_quiet = true;
-  logs.only = space;
-  if (!blocks_read(&list, &logs)) return NULL;
-  json_t *log = savings_find(list.items, &savings) ? plan_log_json(name, list.items, &savings) : NULL;
-  blocks_list_clear(&list);
+  if (plan->choice.has_device || plan->choice.has_process) logs.choice = &plan->choice;
+  return blocks_read(list, &logs);
+}
+
+/* The blocks of a process, as JSON. NULL: the error was printed. */
+static json_t *plan_find_blocks(const struct blocks_list *list, const char *name, const struct trace_space *space)
+{
+  struct savings savings;
+  size_t i = 0;
+  while (i < list->n && !trace_space_is(&list->items[i].space, space)) i++;
+  if (i == list->n) {
+    say("plan: %s: the log has changed since it was read first", name);
+    return NULL;
+  }
+  json_t *log = savings_find(&list->items[i], &savings) ? plan_log_json(name, &list->items[i], &savings) : NULL;
   if (!log) say("plan: out of memory");
   return log;
 }
@@ -83,12 +92,12 @@ static uint64_t plan_fit(struct plan *plan, const char *name, const struct trace
 }
 
 /* Adds a process. */
-static bool plan_add(struct plan *plan, const char *file, const char *name, const struct trace *trace,
+static bool plan_add(struct plan *plan, const struct blocks_list *list, const char *name, const struct trace *trace,
                      const struct trace_space *space)
 {
   uint64_t peak_bytes;
   uint64_t needs_bytes = plan_fit(plan, name, trace, &peak_bytes);
-  json_t *log = needs_bytes ? plan_read_blocks(file, name, space) : NULL;
+  json_t *log = needs_bytes ? plan_find_blocks(list, name, space) : NULL;
   if (!log) return false;
   json_object_set_new(log, "needs_bytes", json_integer((json_int_t)needs_bytes));
   json_object_set_new(log, "peak_requested_bytes", json_integer((json_int_t)peak_bytes));
@@ -110,15 +119,18 @@ static bool plan_add_log(struct plan *plan, const char *file)
 {
   char *files[] = {(char *)file};
   char space[TRACE_SPACE_NAME_BYTES], name[PATH_MAX + TRACE_SPACE_NAME_BYTES];
+  struct blocks_list list = {0};
   struct traces traces;
   if (!plan_rewind(file) || !trace_load_each(file, &plan->choice, &traces)) return false;
   bool good = !plan_has_several_devices(&traces.spaces);
   if (!good) trace_choice_refuse(&plan->choice, &traces.spaces, files, ", and a plan is for one device");
+  good = good && plan_read_blocks(plan, file, &list);
   for (size_t i = 0; good && i < traces.n; i++) {
     trace_space_name(&traces.spaces, i, files, space, sizeof space);
     snprintf(name, sizeof name, "%s%s%s", strcmp(file, "-") ? file : "standard input", *space ? ", " : "", space);
-    good = plan_add(plan, file, name, &traces.items[i], &traces.spaces.items[i]);
+    good = plan_add(plan, &list, name, &traces.items[i], &traces.spaces.items[i]);
   }
+  blocks_list_clear(&list);
   traces_clear(&traces);
   return good;
 }
@@ -174,7 +186,7 @@ static int plan_run(int argc, char **argv)
        "the memory of each process besides its stack: the driver's context, code, other libraries; 0 by default",
        .bytes = &plan.process_bytes, .most = PLAN_MOST_BYTES},
       CONFIG_ARGUMENT(&config),
-      TRACE_CHOICE_ARGUMENTS(plan.choice, ""),
+      TRACE_CHOICE_ARGUMENTS(plan.choice, "", TRACE_CHOICE_OF_EACH),
       {"json", NULL, "print one JSON object", .flag = &as_json},
   };
   struct arguments arguments = {&plan_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};

@@ -119,7 +119,10 @@ static bool test_choose_check(const char *name)
 static bool test_choose_file(const char *file, struct kit *kit_out, char *path)
 {
   if (!realpath(file, path)) {
-    say("plugin test: %s: no such file", file);
+    say("plugin test: %s: no such file; name the plugin's file, TYPE.so (hipmm describe TYPE shows where that of a "
+        "type "
+        "is)",
+        file);
     return false;
   }
   const char *name = strrchr(path, '/') + 1;

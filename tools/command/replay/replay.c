@@ -107,7 +107,8 @@ static int replay_run(int argc, char **argv)
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
-      TRACE_CHOICE_ARGUMENTS(choice, "; the stack is that of the device with this number, of device 0 by default"),
+      TRACE_CHOICE_ARGUMENTS(choice, "; the stack is that of the device with this number, of device 0 by default",
+                             TRACE_CHOICE_OF_EACH),
       {"repeat", "N", "play it N times on the same stack; the later passes find it warm", .number = &replay.passes,
        .least = 1, .most = REPLAY_MOST_PASSES},
       {"fit", NULL,

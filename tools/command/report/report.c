@@ -123,11 +123,15 @@ static int report_logs(const struct report *report, struct trace_logs *logs)
 static int report_files(const struct report *report, char *const *files, size_t n)
 {
   struct trace_logs logs;
-  size_t states = 0;
+  size_t states = 0, first = 0;
   if (!trace_logs_open(&logs, files, n)) return CMD_BAD;
-  for (size_t i = 0; i < n; i++) states += trace_logs_state(&logs, i) != NULL;
+  for (size_t i = n; i-- > 0;) {
+    if (!trace_logs_state(&logs, i)) continue;
+    states++;
+    first = i;
+  }
   if (states && (report->choice.has_device || report->choice.has_process)) {
-    say("report: --device and --process choose from logs; %s is the state of a process", files[0]);
+    say("report: --device and --process choose from logs; %s is the state of a process", files[first]);
     trace_logs_close(&logs);
     return CMD_USAGE;
   }
@@ -150,7 +154,7 @@ static int report_run(int argc, char **argv)
       {"output", "FILE", "write a page for browsers; - is standard output", .letter = 'o', .value = &report.output},
       {"text", NULL, "print a page for terminals: the default without --output", .flag = &report.as_text},
       {"json", NULL, "print one JSON object", .flag = &report.as_json},
-      TRACE_CHOICE_ARGUMENTS(report.choice, ""),
+      TRACE_CHOICE_ARGUMENTS(report.choice, "", TRACE_CHOICE_OF_ALL),
   };
   struct arguments arguments = {&report_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;

@@ -25,22 +25,34 @@ static struct trace_difference trace_spaces_compare(const struct trace_spaces *s
   return found;
 }
 
+/* What a log is called: its name without its folder, unless another log has that too. */
+static const char *trace_space_file(const struct trace_spaces *spaces, uint32_t log, char *const *files)
+{
+  const char *slash = strrchr(files[log], '/'), *name = slash ? slash + 1 : files[log];
+  if (!strcmp(files[log], "-")) return "standard input";
+  for (size_t i = 0; i < spaces->n; i++) {
+    const char *other = files[spaces->items[i].log], *other_slash = strrchr(other, '/');
+    if (spaces->items[i].log != log && !strcmp(other_slash ? other_slash + 1 : other, name)) return files[log];
+  }
+  return name;
+}
+
 void trace_space_name(const struct trace_spaces *spaces, size_t index, char *const *files, char *name,
                       size_t name_bytes)
 {
   const struct trace_space *space = &spaces->items[index];
   struct trace_difference differ = trace_spaces_compare(spaces);
-  const char *slash = strrchr(files[space->log], '/'), *file = slash ? slash + 1 : files[space->log];
-  char process[32] = "", memory[32] = "";
-  if (differ.process && space->process) snprintf(process, sizeof process, "process %" PRIu64, space->process);
+  char process[48] = "", memory[32] = "";
+  const uint64_t number = space->process & UINT32_MAX, host = space->process >> 32; /* see sqlite_queries.c */
+  if (differ.process && host)
+    snprintf(process, sizeof process, "process %" PRIu64 " of host %" PRIu64, number, host + 1);
+  else if (differ.process && space->process)
+    snprintf(process, sizeof process, "process %" PRIu64, space->process);
   if (differ.memory && space->memory == TRACE_DEVICE_MEMORY)
     snprintf(memory, sizeof memory, "device %" PRId32, space->device);
   else if (differ.memory)
     snprintf(memory, sizeof memory, "%s", space->memory == TRACE_HOST_MEMORY ? "host memory" : "managed memory");
-  snprintf(name, name_bytes, "%s%s%s%s%s",
-           !differ.log         ? ""
-           : strcmp(file, "-") ? file
-                               : "standard input",
+  snprintf(name, name_bytes, "%s%s%s%s%s", differ.log ? trace_space_file(spaces, space->log, files) : "",
            differ.log && *process ? ", " : "", process, *memory && (differ.log || *process) ? ", " : "", memory);
 }
 
@@ -139,11 +151,12 @@ static void trace_choice_note_left(const struct trace_choice *choice, const stru
                                    char *const *files, const bool *takes)
 {
   char name[TRACE_SPACE_NAME_BYTES], option[TRACE_SPACE_NAME_BYTES + 32];
+  const char *through = choice->through ? choice->through : "";
   for (size_t i = 0; i < spaces->n; i++) {
     if (takes[i] || !trace_choice_takes(choice, &spaces->items[i])) continue;
     trace_space_name(spaces, i, files, name, sizeof name);
     trace_space_options(spaces, i, files, option, sizeof option);
-    note("left out: %s (%s takes it)", name, option);
+    note("left out: %s (%s%s take%s it)", name, through, option, *through ? "" : "s");
   }
 }
 
@@ -161,10 +174,30 @@ static bool trace_choice_takes_sole(const struct trace_choice *choice, const str
   return true;
 }
 
+/* Says that nothing is taken, and how something can be chosen. */
+static void trace_choice_refuse_nothing(const struct trace_choice *choice, const struct trace_spaces *spaces,
+                                        char *const *files)
+{
+  char list[512];
+  const struct trace_space *first = spaces->items;
+  const char *file = strcmp(files[first->log], "-") ? files[first->log] : "standard input";
+  const char *through = choice->through ? choice->through : "";
+  const char *memory = first->memory == TRACE_HOST_MEMORY ? "host" : "managed";
+  bool is_of_one_kind = first->memory != TRACE_DEVICE_MEMORY && !trace_spaces_compare(spaces).memory;
+  trace_choice_list(spaces, files, list, sizeof list);
+  if (!choice->has_device && is_of_one_kind)
+    say("%s: %s has %s memory alone; choose it with %s--device %s", choice->command, file, memory, through, memory);
+  else if (!choice->has_device && !choice->has_process)
+    say("%s: %s has no memory of a device; choose %s%s", choice->command, file, through, list);
+  else if (*list)
+    say("%s: %s has no such memory; choose %s%s", choice->command, file, through, list);
+  else
+    say("%s: %s has no such memory: leave --device and --process out", choice->command, file);
+}
+
 size_t trace_choice_mark(const struct trace_choice *choice, const struct trace_spaces *spaces, char *const *files,
                          bool *takes)
 {
-  char list[512];
   size_t n = 0;
   struct trace_choice wanted = *choice;
   wanted.has_device = choice->has_device && !trace_choice_takes_sole(choice, spaces);
@@ -174,16 +207,6 @@ size_t trace_choice_mark(const struct trace_choice *choice, const struct trace_s
     n += takes[i];
   }
   if (n) trace_choice_note_left(choice, spaces, files, takes);
-  if (n || !spaces->n) return n;
-  const char *file = strcmp(files[spaces->items[0].log], "-") ? files[spaces->items[0].log] : "standard input";
-  trace_choice_list(spaces, files, list, sizeof list);
-  if (!choice->has_device && !choice->has_process)
-    say("%s: %s has %s memory alone; choose it with --device %s", choice->command, file,
-        spaces->items[0].memory == TRACE_HOST_MEMORY ? "host" : "managed",
-        spaces->items[0].memory == TRACE_HOST_MEMORY ? "host" : "managed");
-  else if (*list)
-    say("%s: %s has no such memory; choose %s", choice->command, file, list);
-  else
-    say("%s: %s has no such memory: leave --device and --process out", choice->command, file);
-  return 0;
+  if (!n && spaces->n) trace_choice_refuse_nothing(choice, spaces, files);
+  return n;
 }

@@ -27,14 +27,17 @@ struct trace_choice {
                      * number */
 };
 
-/* The rows of commands that read logs; `more` follows the text of --device. */
-#define TRACE_CHOICE_ARGUMENTS(choice, more)                                                                     \
-  {"device", "NAME", "the memory that is read, of a log with several: a device's number, managed or host" more,  \
-   .value = &(choice).device_text},                                                                              \
-  {                                                                                                              \
-    "process", "N",                                                                                              \
-        "the process that is read, of several: its number, or the place of its log if the log does not tell it", \
-        .value = &(choice).process_text                                                                          \
+/* What --process is of several logs that are read as one, and of logs that are read apart. */
+#define TRACE_CHOICE_OF_ALL \
+  "the process that is read, of several: its number, or the place of its log if the log does not tell it"
+#define TRACE_CHOICE_OF_EACH "the process that is read, of a log with several: its number"
+
+/* The rows of commands that read logs; `more` follows the text of --device, and `process` is that of --process. */
+#define TRACE_CHOICE_ARGUMENTS(choice, more, process)                                                           \
+  {"device", "NAME", "the memory that is read, of a log with several: a device's number, managed or host" more, \
+   .value = &(choice).device_text},                                                                             \
+  {                                                                                                             \
+    "process", "N", process, .value = &(choice).process_text                                                    \
   }
 
 /* Reads the texts. False: the error was printed. */

@@ -38,6 +38,8 @@ static void trace_log_advance(struct trace_logs *logs, struct trace_log *log)
 /* Whether a name is another one with ".N" behind it, as that of a log that was rotated. */
 static bool trace_log_is_rotated(const char *name, const char *of)
 {
+  if (!strncmp(name, "./", 2)) name += 2;
+  if (!strncmp(of, "./", 2)) of += 2;
   size_t length = strlen(of);
   if (strncmp(name, of, length) != 0 || name[length] != '.') return false;
   const char *number = name + length + 1;
@@ -126,8 +128,7 @@ static bool trace_logs_read(struct trace_logs *logs, const struct trace_row **ro
 
 static bool trace_logs_take(const struct trace_logs *logs, const struct trace_space *space)
 {
-  return (!logs->choice || trace_choice_takes(logs->choice, space)) &&
-         (!logs->only || trace_space_is(logs->only, space));
+  return !logs->choice || trace_choice_takes(logs->choice, space);
 }
 
 bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out)

@@ -2,6 +2,7 @@
 /* sqlite.c: reads logs in SQLite databases: exports of NVIDIA Nsight Systems, what AMD's rocprofv3 writes by default, and
  * snapshots of PyTorch. The database is not trusted: it is opened without its views and triggers, and only read. */
 #include "sqlite.h"
+#include "../../../core/base/text.h"
 #include "format.h"
 #include "snapshot_frames.h"
 #include "stack_texts.h"
@@ -22,7 +23,7 @@ struct sqlite_reader {
   sqlite3_stmt *rows;
   const struct sqlite_query *query;
   int64_t start; /* of times, nanoseconds since 1970; 0: not known */
-  uint64_t others;
+  uint64_t others, left_processes;
   struct stack_texts stacks;
 };
 
@@ -42,7 +43,7 @@ static bool sqlite_select(struct sqlite_reader *reader, char *message, size_t me
   char *question = NULL;
   for (size_t i = 0; !question && i < sizeof queries / sizeof *queries; i++) {
     reader->query = queries[i];
-    question = queries[i]->make(reader->database);
+    question = queries[i]->make(reader->database, &reader->left_processes);
   }
   bool good = question && sqlite3_prepare_v2(reader->database, question, -1, &reader->rows, NULL) == SQLITE_OK;
   if (question && !good)
@@ -149,10 +150,14 @@ static enum trace_line sqlite_next(void *state, struct trace_row *row_out, char 
 static void sqlite_remark(const void *state, char *text, size_t text_bytes)
 {
   const struct sqlite_reader *reader = state;
+  unsigned long long others = reader->others, processes = reader->left_processes;
   *text = '\0';
-  if (reader->others)
-    snprintf(text, text_bytes, "left out: %llu event%s of %s", (unsigned long long)reader->others,
-             reader->others == 1 ? "" : "s", reader->query->left_out);
+  if (processes)
+    text_append(text, text_bytes, "left out: all of %llu process%s, which are too many for one reading", processes,
+                processes == 1 ? "" : "es");
+  if (others)
+    text_append(text, text_bytes, "%sleft out: %llu event%s of %s", processes ? "; " : "", others,
+                others == 1 ? "" : "s", reader->query->left_out);
 }
 
 static const struct stack_texts *sqlite_stacks(const void *state)

@@ -22,9 +22,10 @@ enum sqlite_column {
   SQLITE_COLUMN_FRAMES  /* of PyTorch: JSON, or a pickle; NULL: none */
 };
 
-/* A question in memory of SQLite, which the caller frees; NULL: the database has no such log, or there is no memory. */
+/* A question in memory of SQLite, which the caller frees; NULL: the database has no such log, or there is no memory. Adds the
+ * processes that it leaves out. */
 struct sqlite_query {
-  char *(*make)(sqlite3 *database);
+  char *(*make)(sqlite3 *database, uint64_t *left_processes);
   const char *left_out; /* what rows without an action are */
   const char *start;    /* the question for the time that times count from, nanoseconds since 1970; NULL: for none */
 };

@@ -50,8 +50,9 @@ static const char *sqlite_choose(sqlite3 *database, const char *table, const cha
 
 /* CUDA_MEMOPR_MEMORY_KIND_…: 2 is device memory and 4 managed memory. CUDA_DEV_MEM_EVENT_OPR_…: 0 allocates and 1 frees.
  * 4294967295 is the stream of a call that takes none. */
-static char *sqlite_make_nsys(sqlite3 *database)
+static char *sqlite_make_nsys(sqlite3 *database, uint64_t *left_processes)
 {
+  (void)left_processes;
   static const char table[] = "CUDA_GPU_MEMORY_USAGE_EVENTS", calls[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
   if (!sqlite_has(database, table, "address")) return NULL;
   bool has_process = sqlite_has(database, table, "globalPid");
@@ -133,7 +134,7 @@ static int64_t sqlite_rocpd_process(sqlite3 *database, const char *table)
 }
 
 /* Each table is a process: the number of several is one if they are of several hosts, which counts then. */
-static char *sqlite_make_rocpd(sqlite3 *database)
+static char *sqlite_make_rocpd(sqlite3 *database, uint64_t *left_processes)
 {
   sqlite3_stmt *tables = NULL;
   char *all = NULL;
@@ -145,9 +146,13 @@ static char *sqlite_make_rocpd(sqlite3 *database)
                          "ORDER BY name",
                          -1, &tables, NULL) != SQLITE_OK)
     return NULL;
-  while (good && parts < SQLITE_MOST_TABLES && sqlite3_step(tables) == SQLITE_ROW) {
+  while (good && sqlite3_step(tables) == SQLITE_ROW) {
     const char *table = (const char *)sqlite3_column_text(tables, 0);
     if (!table || strlen(table) > 200 || !sqlite_has(database, table, "address")) continue;
+    if (parts == SQLITE_MOST_TABLES) {
+      ++*left_processes;
+      continue;
+    }
     unsigned host = 0;
     processes[parts] = sqlite_rocpd_process(database, table);
     for (unsigned i = 0; i < parts; i++) host += processes[i] == processes[parts];
@@ -170,8 +175,9 @@ const struct sqlite_query sqlite_query_rocpd = {
 
 /* ---- PyTorch --------------------------------------------------------------------------------------------------- */
 
-static char *sqlite_make_torch(sqlite3 *database)
+static char *sqlite_make_torch(sqlite3 *database, uint64_t *left_processes)
 {
+  (void)left_processes;
   static const char *const devices[] = {"device", "device_id", "device_index", "0", NULL};
   static const char *const streams[] = {"stream", "stream_id", "0", NULL};
   static const char *const frames[] = {"frames", "NULL", NULL}, *const orders[] = {"id", "rowid", NULL};

@@ -196,7 +196,7 @@ static int tune_run(int argc, char **argv)
       {"costs", "FILE", "what calls of the driver cost, in the form of --list-costs; those that the file lacks stay",
        .value = &options.costs},
       {"list-costs", NULL, "print the nanoseconds that each call costs, and end", .flag = &options.lists_costs},
-      TRACE_CHOICE_ARGUMENTS(options.choice, ""),
+      TRACE_CHOICE_ARGUMENTS(options.choice, "", TRACE_CHOICE_OF_EACH),
       {"json", NULL, "print one JSON object", .flag = &options.as_json},
   };
   struct arguments arguments = {&tune_command, rows, sizeof rows / sizeof *rows, 0, TRACE_MOST_LOGS, NULL, 0};
