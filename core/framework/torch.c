@@ -35,9 +35,10 @@ static void *torch_fail(const char *message)
 }
 
 /* The message begins with the words by which programs recognise PyTorch's own error. */
-static void *torch_refuse(void)
+static void *torch_refuse(int number)
 {
   static _Thread_local char message[2200];
+  torch_pools_explain(number);
   bool amd = hipmm_runtime() && !strcmp(hipmm_runtime(), "amd");
   snprintf(message, sizeof message, "%s out of memory. hipmm: %s", amd ? "HIP" : "CUDA", hipmm_last_error_message());
   framework_fail_allocation("torch");
@@ -95,7 +96,7 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
   else
     error_set(HIPMM_E_ARGUMENT, "%zd is not a size", bytes);
   framework_leave(call);
-  return __builtin_expect(ptr != NULL, 1) ? ptr : torch_refuse();
+  return __builtin_expect(ptr != NULL, 1) ? ptr : torch_refuse(number);
 }
 
 static enum hipmm_status torch_last_status(void)
@@ -115,6 +116,7 @@ enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int number, hipmm_stream_
     if (!call.device) return torch_last_status();
     ptr = torch_allocate_for(call.device, bytes, stream);
     framework_leave(call);
+    if (!ptr) torch_pools_explain(number);
     if (!ptr) return torch_last_status();
   }
   *ptr_out = ptr;

@@ -4,9 +4,11 @@
 #include "torch_pools.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../base/units.h"
 #include "../runtime/hip.h"
 #include "../stream/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A block that PyTorch freed and the resource has not got yet. */
@@ -163,6 +165,22 @@ static void torch_pools_end_stream(int device, hipmm_stream_t stream)
     hip_table()->GetLastError();
   hip_leave_device(device, previous);
   torch_pools_end_stream_in_all(device, stream, true);
+}
+
+void torch_pools_explain(int device)
+{
+  char text[200], size[UNITS_TEXT_BYTES];
+  size_t idle = 0;
+  torch_pools_lock();
+  for (const struct torch_pool *pool = pools; pool; pool = pool->next)
+    for (const struct cached *cached = pool->idle; cached && pool->device == device; cached = cached->next)
+      idle += cached->bytes;
+  pthread_mutex_unlock(&lock);
+  if (!idle) return;
+  snprintf(text, sizeof text,
+           "; of what is used, private pools keep %s idle for their captured graphs, which the end of those frees",
+           units_format_bytes(idle, size, sizeof size));
+  error_add(text);
 }
 
 /* ---- Begin, end, release ---- */

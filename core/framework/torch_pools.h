@@ -72,6 +72,9 @@ void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream
 
 /* ---- torch_pools.c: private pools ---- */
 
+/* Appends to the thread's error what the device's private pools keep idle, if they do. */
+void torch_pools_explain(int device);
+
 /* `filter`: as in hipmm/torch.h. */
 void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id, const void *filter);
 void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id);
