@@ -43,7 +43,7 @@ HIPMM_RUNTIME=software "$work/fresh/bin/python" program.py
 python3 -m venv --without-pip "$work/bare"
 mkdir -p "$work/modules/torch"
 echo 'import fakes; fakes.install("torch")' >"$work/modules/torch/__init__.py"
-PYTHONPATH=$work/modules:$clone/python/tests HIPMM_RUNTIME=software "$work/fresh/bin/hipmm" run --strict --report -- \
+PYTHONPATH=$work/modules:$clone/python/tests HIPMM_RUNTIME=software HIPMM_TORCH=pluggable "$work/fresh/bin/hipmm" run --strict --report -- \
   "$work/bare/bin/python" -c 'import torch, fakes; [a] = fakes.torch_current; assert a.malloc(1 << 20, 0, None)' \
   2>"$work/report" || { cat "$work/report" >&2; exit 1; }
 grep -q '^  torch: malloc  *1  *0  *0$' "$work/report" || { cat "$work/report" >&2; exit 1; }
