@@ -34,11 +34,26 @@ static void *torch_fail(const char *message)
   return NULL;
 }
 
+static enum hipmm_status torch_last_status(void)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  return error.status;
+}
+
+/* The status of the thread's allocation that has failed, whose message now has what private pools keep too. */
+static enum hipmm_status torch_explain(int number)
+{
+  enum hipmm_status status = torch_last_status();
+  if (hipmm_is_out_of_memory(status)) torch_pools_explain(number);
+  return status;
+}
+
 /* The message begins with the words by which programs recognise PyTorch's own error. */
 static void *torch_refuse(int number)
 {
   static _Thread_local char message[2200];
-  torch_pools_explain(number);
+  (void)torch_explain(number);
   bool amd = hipmm_runtime() && !strcmp(hipmm_runtime(), "amd");
   snprintf(message, sizeof message, "%s out of memory. hipmm: %s", amd ? "HIP" : "CUDA", hipmm_last_error_message());
   framework_fail_allocation("torch");
@@ -99,13 +114,6 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
   return __builtin_expect(ptr != NULL, 1) ? ptr : torch_refuse(number);
 }
 
-static enum hipmm_status torch_last_status(void)
-{
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
-  return error.status;
-}
-
 enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int number, hipmm_stream_t stream, void **ptr_out)
 {
   void *ptr = NULL;
@@ -116,8 +124,7 @@ enum hipmm_status hipmm_torch_try_malloc(size_t bytes, int number, hipmm_stream_
     if (!call.device) return torch_last_status();
     ptr = torch_allocate_for(call.device, bytes, stream);
     framework_leave(call);
-    if (!ptr) torch_pools_explain(number);
-    if (!ptr) return torch_last_status();
+    if (!ptr) return torch_explain(number);
   }
   *ptr_out = ptr;
   return HIPMM_OK;
@@ -248,13 +255,13 @@ void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out)
 int hipmm_torch_is_allocation(void *ptr)
 {
   struct hipmm_block block;
-  bool is_certain, is_found = false;
-  if (!torch_find_block(ptr, &block, &is_certain)) return 0;
+  bool is_found = false;
   for (int number = 0; number < STACK_MOST_DEVICES && !is_found; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
-    CLOSURE_EACH(one, instance_from(framework_owner(call.device, ptr)))
-      is_found = is_found || block_map_find(&one->block_map, ptr, &block);
+    const struct instance *owner = instance_from(framework_owner(call.device, ptr));
+    if (!instance_find(owner, ptr, &block))
+      CLOSURE_EACH(one, owner) is_found = is_found || block_map_find(&one->block_map, ptr, &block);
     framework_leave(call);
   }
   return is_found;

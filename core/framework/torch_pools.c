@@ -178,7 +178,7 @@ void torch_pools_explain(int device)
   pthread_mutex_unlock(&lock);
   if (!idle) return;
   snprintf(text, sizeof text,
-           "; of what is used, private pools keep %s idle for their captured graphs, which the end of those frees",
+           "; of what is used, private pools keep %s idle for their captured graphs, and free it with these",
            units_format_bytes(idle, size, sizeof size));
   error_add(text);
 }
