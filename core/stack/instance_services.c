@@ -3,6 +3,7 @@
  * the address of the table, so a plugin needs no handle of the core. Called by plugins on the allocation path; knows the
  * instances below, never how stacks are built. */
 #include "../base/error.h"
+#include "../base/peak.h"
 #include "../plugin/plugin.h"
 #include "../runtime/hip.h"
 #include "attempt.h"
@@ -41,23 +42,12 @@ static void instance_services_leave_device(const struct hipmm_services *services
   hip_leave_device(services->device, previous);
 }
 
-/* Returns what is held then. */
-static int64_t instance_services_add_held(atomic_int_fast64_t *held, atomic_int_fast64_t *peak, int64_t bytes)
-{
-  int64_t now = atomic_fetch_add_explicit(held, bytes, memory_order_relaxed) + bytes;
-  int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
-  while (now > before &&
-         !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
-    continue;
-  return now;
-}
-
 static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
   struct instance *instance = instance_of_services(services);
   physical_count(instance, bytes);
-  instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
-  int64_t now = instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
+  peak_add(&instance->held_bytes, &instance->peak_held_bytes, bytes);
+  int64_t now = peak_add(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
   held_watch_notify(instance, bytes, now);
 }
 

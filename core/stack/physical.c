@@ -4,6 +4,7 @@
  * that take no memory of the device's own (managed and host memory) are not counted. */
 #include "physical.h"
 
+#include "../base/peak.h"
 #include "../graph/graph.h"
 #include "../runtime/hip.h"
 #include "stack.h"
@@ -123,11 +124,11 @@ void physical_count(const struct instance *source, int64_t bytes)
 
 void physical_add_past(int device, uint64_t bytes)
 {
-  int64_t now = atomic_fetch_add(&devices[device].past, (int64_t)bytes) + (int64_t)bytes;
-  int_fast64_t peak = atomic_load(&devices[device].peak_past);
-  while (now > peak && !atomic_compare_exchange_weak(&devices[device].peak_past, &peak, now)) continue;
-  atomic_fetch_add(&devices[device].past_count, 1);
+  pthread_mutex_lock(&lock); /* as in physical_count() */
+  peak_add(&devices[device].past, &devices[device].peak_past, (int64_t)bytes);
   physical_settle(INT64_MAX);
+  pthread_mutex_unlock(&lock);
+  atomic_fetch_add(&devices[device].past_count, 1);
 }
 
 void physical_remove_past(int device, uint64_t bytes)

@@ -109,6 +109,7 @@ enum blocks_held blocks_find_held(const void *ptr, struct block *block_out)
 {
   struct hipmm_extent extent;
   struct served_device *served;
+  if (blocks_find(ptr, block_out)) return BLOCKS_HELD_LIVE;
   if (!devices_find_extent(ptr, &extent, &served)) return BLOCKS_NOT_HELD;
   if (extent.state != HIPMM_EXTENT_LIVE) return BLOCKS_HELD_FREE;
   *block_out = (struct block){

@@ -56,8 +56,8 @@ bool blocks_find(const void *ptr, struct block *block_out);
 
 enum blocks_held { BLOCKS_NOT_HELD, BLOCKS_HELD_FREE, BLOCKS_HELD_LIVE };
 
-/* What the stacks hold at `ptr`, where the table has no block: free memory, or a block that was allocated from hipmm itself, as
- * frameworks do in Python. Describes that block, without an id. Slow. */
+/* What the stacks hold at `ptr`: a block of the table; else free memory, or a block that was allocated from hipmm itself, as
+ * frameworks do in Python, and that is described without an id. Slow where the table has none. */
 enum blocks_held blocks_find_held(const void *ptr, struct block *block_out);
 
 /* Gives the live block of which `copy` is a copy the number `share`, if it has none. Returns its number. */

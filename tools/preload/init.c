@@ -180,8 +180,11 @@ static void init_look_for_python_hook(void)
                      "own, and hipmm serves what these ask of the GPU runtime");
 }
 
-static bool init_ready_slow(enum family family, bool may_wait)
+static bool init_ready_with(enum family family, bool may_wait)
 {
+  if (init_is_forked()) return false;
+  int state = atomic_load_explicit(&states[family], memory_order_acquire);
+  if (state != STATE_UNKNOWN) return state == STATE_READY;
   init_look_for_python_hook();
   return init_change(init_open_family, family, may_wait);
 }
@@ -201,16 +204,12 @@ bool init_ready_for_python(void)
 
 bool init_ready(enum family family)
 {
-  if (init_is_forked()) return false;
-  int state = atomic_load_explicit(&states[family], memory_order_acquire);
-  return state == STATE_UNKNOWN ? init_ready_slow(family, true) : state == STATE_READY;
+  return init_ready_with(family, true);
 }
 
 bool init_ready_without_wait(enum family family)
 {
-  if (init_is_forked()) return false;
-  int state = atomic_load_explicit(&states[family], memory_order_acquire);
-  return state == STATE_UNKNOWN ? init_ready_slow(family, false) : state == STATE_READY;
+  return init_ready_with(family, false);
 }
 
 bool init_is_off(enum family family)

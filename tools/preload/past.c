@@ -21,8 +21,7 @@
 #include <stdlib.h>
 
 struct past_memory {
-  struct key_tree_node by_handle; /* first; major: the handle */
-  bool has_name;                  /* is in the tree */
+  struct key_tree_node by_handle; /* first; major: the handle. In the tree while it has one */
   int device;
   size_t bytes;
   unsigned handles, mappings, calls; /* calls: that release a handle now */
@@ -43,31 +42,24 @@ static struct past_memory *past_find(uint64_t handle)
   return (struct past_memory *)key_tree_at(memories, (uintptr_t)handle);
 }
 
-static void past_unname(struct past_memory *memory)
-{
-  if (memory->has_name) key_tree_remove(&memories, &memory->by_handle);
-  memory->has_name = false;
-}
-
 static void past_end(struct past_memory *memory)
 {
   if (memory->handles || memory->mappings || memory->calls) return;
-  past_unname(memory);
   physical_remove_past(memory->device, memory->bytes);
   free(memory);
 }
 
-static void past_name(struct past_memory *memory, uint64_t handle)
+static void past_add_handle(struct past_memory *memory, uint64_t handle)
 {
+  if (memory->handles++) return;
   struct past_memory *older = past_find(handle);
   if (older) { /* its end was not seen: a handle stands for one memory */
-    past_unname(older);
+    key_tree_remove(&memories, &older->by_handle);
     older->handles = 0;
     past_end(older);
   }
   memory->by_handle.major = (uintptr_t)handle;
   key_tree_insert(&memories, &memory->by_handle);
-  memory->has_name = true;
 }
 
 /* Takes mappings that share a byte with the range out of the table: a list, linked through `left`. */
@@ -134,10 +126,10 @@ static void past_record(int device, size_t bytes, uint64_t handle)
     physical_claim(device, -1);
     return;
   }
-  *memory = (struct past_memory){.device = device, .bytes = bytes, .handles = 1};
+  *memory = (struct past_memory){.device = device, .bytes = bytes};
   physical_add_past(device, bytes);
   pthread_mutex_lock(&lock);
-  past_name(memory, handle);
+  past_add_handle(memory, handle);
   pthread_mutex_unlock(&lock);
 }
 
@@ -183,7 +175,7 @@ static struct past_memory *past_begin_release(uint64_t handle)
   pthread_mutex_lock(&lock);
   struct past_memory *memory = past_find(handle);
   if (memory) memory->calls++;
-  if (memory && !--memory->handles) past_unname(memory);
+  if (memory && !--memory->handles) key_tree_remove(&memories, &memory->by_handle);
   pthread_mutex_unlock(&lock);
   return memory;
 }
@@ -193,8 +185,7 @@ static void past_finish_release(struct past_memory *memory, uint64_t handle, int
   if (!memory) return;
   pthread_mutex_lock(&lock);
   memory->calls--;
-  if (code) memory->handles++;
-  if (code && !memory->has_name) past_name(memory, handle);
+  if (code) past_add_handle(memory, handle);
   past_end(memory);
   pthread_mutex_unlock(&lock);
 }
@@ -215,9 +206,7 @@ int past_retain(enum hook hook, uint64_t *handle, void *ptr)
   if (is_outermost && !code && !init_is_forked()) {
     pthread_mutex_lock(&lock);
     const struct past_mapping *mapping = (struct past_mapping *)key_tree_holding(mappings, (uintptr_t)ptr);
-    struct past_memory *memory = mapping ? mapping->memory : NULL;
-    if (memory && !memory->has_name) past_name(memory, *handle);
-    if (memory) memory->handles++;
+    if (mapping) past_add_handle(mapping->memory, *handle);
     pthread_mutex_unlock(&lock);
   }
   reentry_leave();

@@ -183,17 +183,20 @@ int query_properties(enum hook hook, void *properties, int device)
 
 /* ---- Where it is ---- */
 
-static bool query_find_block(bool is_outermost, const void *ptr, struct block *block_out)
+static bool query_may_look(bool is_outermost, const void *ptr)
 {
-  return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, block_out);
+  return is_outermost && ptr && init_was_ready() && !init_is_forked();
 }
 
-/* What the stacks hold at a pointer that the runtime knows, and that is in no block of the program's calls. For the program
- * free memory is unknown. */
+static bool query_find_block(bool is_outermost, const void *ptr, struct block *block_out)
+{
+  return query_may_look(is_outermost, ptr) && blocks_find(ptr, block_out);
+}
+
+/* What the stacks hold at a pointer that the runtime knows. For the program free memory is unknown. */
 static enum blocks_held query_find_held(bool is_outermost, const void *ptr, struct block *block_out)
 {
-  bool is_possible = is_outermost && ptr && init_was_ready() && !init_is_forked();
-  return is_possible ? blocks_find_held(ptr, block_out) : BLOCKS_NOT_HELD;
+  return query_may_look(is_outermost, ptr) ? blocks_find_held(ptr, block_out) : BLOCKS_NOT_HELD;
 }
 
 int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
@@ -215,24 +218,14 @@ int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
 int query_size(enum hook hook, void *ptr, size_t *bytes)
 {
   struct block block;
-  bool is_outermost = reentry_enter(), is_ours = bytes && query_find_block(is_outermost, ptr, &block);
-  enum blocks_held held = is_ours || !bytes ? BLOCKS_NOT_HELD : query_find_held(is_outermost, ptr, &block);
+  bool is_outermost = reentry_enter();
+  enum blocks_held held = bytes ? query_find_held(is_outermost, ptr, &block) : BLOCKS_NOT_HELD;
   if (held == BLOCKS_HELD_FREE)
     return reentry_finish(hook, OUTCOME_PASSED, failure_set(hook_family(hook), HIPMM_HIP_ERROR_INVALID_VALUE));
-  is_ours |= held == BLOCKS_HELD_LIVE;
-  if (!is_ours || block_start(&block) != ptr)
+  if (held != BLOCKS_HELD_LIVE || block_start(&block) != ptr)
     return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, ptr, bytes));
   *bytes = block_bytes(&block);
   return reentry_finish(hook, OUTCOME_SERVED, 0);
-}
-
-/* The same for a question whose answer is the driver's own if the block is live. Where the package allocates too, most pointers
- * that are in no block of the program's calls are its blocks, and a compiled kernel asks for each of its arguments at each launch:
- * it is not worth a look at every extent, and free memory is answered for as the driver does. */
-static bool query_is_free(bool is_outermost, const void *ptr)
-{
-  struct block block;
-  return !frameworks_are_attached() && query_find_held(is_outermost, ptr, &block) == BLOCKS_HELD_FREE;
 }
 
 /* As hipPointer_attribute and CUpointer_attribute number them. */
@@ -261,10 +254,20 @@ static bool query_answer_attribute(enum family family, const struct block *block
   }
 }
 
+/* Whether the driver's answer is not the block's. */
 static bool query_is_of_block(int attribute)
 {
   return attribute == ATTRIBUTE_CONTEXT || attribute == ATTRIBUTE_BUFFER_ID || attribute == ATTRIBUTE_RANGE_START ||
          attribute == ATTRIBUTE_RANGE_SIZE;
+}
+
+/* query_find_held() for such a question, and for others, whose answer is the driver's own if the block is live. For those it is
+ * not worth a look at every extent where the package allocates too: most pointers that are in no block of the program's calls are
+ * its blocks then, and a compiled kernel asks for each of its arguments at each launch. Free memory is answered for as the driver
+ * does. */
+static enum blocks_held query_look(bool is_of_block, bool is_outermost, const void *ptr, struct block *block_out)
+{
+  return is_of_block || !frameworks_are_attached() ? query_find_held(is_outermost, ptr, block_out) : BLOCKS_NOT_HELD;
 }
 
 int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
@@ -275,9 +278,7 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
     return reentry_finish(hook, OUTCOME_SERVED, 0);
   int code = ((int (*)(void *, int, void *))next_function_of(hook))(data, attribute, ptr);
   if (is_ours || code) return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
-  enum blocks_held held = query_is_of_block(attribute)       ? query_find_held(is_outermost, ptr, &block)
-                          : query_is_free(is_outermost, ptr) ? BLOCKS_HELD_FREE
-                                                             : BLOCKS_NOT_HELD;
+  enum blocks_held held = query_look(query_is_of_block(attribute), is_outermost, ptr, &block);
   if (held == BLOCKS_HELD_FREE) code = failure_set(hook_family(hook), HIPMM_HIP_ERROR_INVALID_VALUE);
   bool is_answered = held == BLOCKS_HELD_LIVE && query_answer_attribute(hook_family(hook), &block, attribute, data);
   return reentry_finish(hook, is_answered ? OUTCOME_SERVED : OUTCOME_PASSED, code);
@@ -329,7 +330,7 @@ int query_attributes(enum hook hook, void *attributes, const void *ptr)
   if (found) memcpy(&before, found, bytes);
   int code = next_two_pointers(hook, attributes, ptr);
   if (is_ours && !code && is_hip && block.kind == KIND_PINNED) found->flags = block.flags;
-  if (!is_ours && !code && found->device_pointer && query_is_free(is_outermost, ptr)) {
+  if (!is_ours && !code && found->device_pointer && query_look(false, is_outermost, ptr, &block) == BLOCKS_HELD_FREE) {
     memcpy(found, &before, bytes); /* what a call that fails leaves */
     code = next_two_pointers(hook, attributes, &unknown);
   }

@@ -137,7 +137,7 @@ static enum share_kind share_kind_of(bool is_outermost, const void *ptr, struct 
 {
   struct hipmm_block held;
   if (!is_outermost || !ptr || !init_was_ready() || init_is_forked()) return SHARE_FOREIGN;
-  enum blocks_held held_at = blocks_find(ptr, block_out) ? BLOCKS_HELD_LIVE : blocks_find_held(ptr, block_out);
+  enum blocks_held held_at = blocks_find_held(ptr, block_out);
   if (held_at != BLOCKS_HELD_LIVE) return held_at == BLOCKS_HELD_FREE ? SHARE_FREED : SHARE_FOREIGN;
   bool is_whole = devices_have_block(block_start(block_out), &held) && held.bytes == block_bytes(block_out);
   return is_whole ? SHARE_WHOLE : SHARE_PART;
