@@ -286,7 +286,7 @@ def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
     share = getattr(storages, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm_bridge"):
         return
-    move = ctypes.PyDLL(library._name).hipmm_bridge_move  # keeps the global lock
+    move = ctypes.PyDLL(library._name, handle=library._handle).hipmm_bridge_move  # keeps the global lock
     move.argtypes, move.restype = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)], ctypes.c_char_p
 
     def shared(storage: Any, *arguments: Any, **options: Any) -> Any:

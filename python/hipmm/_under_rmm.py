@@ -21,7 +21,7 @@ from . import _bridge, _hipmm
 _FUNCTIONS = tuple(
     (
         *("is_initialized", "init_if_needed", "resource_get_for_device", "resource_retain", "resource_release"),
-        *(prefix + "allocate", prefix + "deallocate", "last_error", "last_error_message"),
+        *(prefix + "allocate", prefix + "deallocate", "last_error_message"),
     )
     for prefix in ("", "run_rmm_")
 )

@@ -24,7 +24,14 @@ from distributed import WorkerPlugin
 
 import hipmm
 
-_FRAMEWORKS = ("cupy", "numba", "torch", "rmm", "rmm-real")
+# Each by a function of a module.
+_FRAMEWORKS = {
+    "cupy": ("hipmm.cupy", "use"),
+    "numba": ("hipmm.numba", "use"),
+    "torch": ("hipmm.torch", "use"),
+    "rmm": ("hipmm.rmm", "install"),
+    "rmm-real": ("hipmm", "under_rmm"),
+}
 
 
 class Setup(WorkerPlugin):  # type: ignore[misc]
@@ -62,11 +69,8 @@ class Setup(WorkerPlugin):  # type: ignore[misc]
         hipmm.init(self.graph)
         self._is_set_up = True
         for framework in self.serve:
-            if framework == "rmm-real":
-                hipmm.under_rmm()
-            else:
-                module = importlib.import_module(f"hipmm.{framework}")
-                module.install() if framework == "rmm" else module.use()
+            module, function = _FRAMEWORKS[framework]
+            getattr(importlib.import_module(module), function)()
 
     def teardown(self, worker: Any) -> None:
         """Called by a worker when it ends."""

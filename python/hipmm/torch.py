@@ -127,16 +127,14 @@ def _take(kind: str) -> str:
     if _current is not None or (_reason is not None and not kind):
         return _reason or ""
     try:
-        if kind == "native":
-            _reason = ""
-        else:
+        if kind != "native":
             _current = _use_pluggable() if kind == "pluggable" else _use_bridge(kind == "bridge")
-            _reason = ""
+        _reason = ""
     except (_bridge.Unavailable, OSError, AttributeError) as error:
         if kind:
             raise RuntimeError(f"PyTorch keeps its own allocator: {error}") from None
         _reason = str(error)
-    return _reason or ""
+    return _reason
 
 
 def _take_under_run() -> str | None:
@@ -169,14 +167,13 @@ def use(graph: Any = None, *, bridge: bool | None = None, pluggable: bool = Fals
         hipmm.init(graph)
     kind = _kind(bridge, pluggable)
     reason = _take(kind)
-    if reason and _hipmm.is_under_run():
-        warnings.warn(f"PyTorch keeps its own allocator over hipmm's memory: {reason}", RuntimeWarning, stacklevel=2)
-    elif reason:
-        warnings.warn(
-            f"PyTorch keeps its own allocator, and hipmm serves none of its memory (under `hipmm run` it would): {reason}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    if reason:
+        own = "PyTorch keeps its own allocator"
+        if _hipmm.is_under_run():
+            own += " over hipmm's memory"
+        else:
+            own += ", and hipmm serves none of its memory (under `hipmm run` it would)"
+        warnings.warn(f"{own}: {reason}", RuntimeWarning, stacklevel=2)
     return _current
 
 

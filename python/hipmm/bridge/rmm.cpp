@@ -28,11 +28,6 @@
 extern "C" {
 struct hipmm_resource;
 
-struct hipmm_error {
-  std::size_t struct_size;
-  std::int32_t status, hip_code, line, column;
-};
-
 struct hipmm_functions {
   int (*is_initialized)(void);
   int (*init_if_needed)(void);
@@ -41,7 +36,6 @@ struct hipmm_functions {
   void (*resource_release)(hipmm_resource *resource);
   int (*allocate)(hipmm_resource *resource, std::size_t bytes, void *stream, void **ptr_out);
   int (*deallocate)(hipmm_resource *resource, void *ptr, std::size_t bytes, void *stream);
-  void (*last_error)(hipmm_error *error_out);
   const char *(*last_error_message)(void);
 };
 }
@@ -83,15 +77,9 @@ public:
 private:
   static void check(int status)
   {
-    if (status) fail();
-  }
-
-  [[noreturn]] static void fail()
-  {
-    hipmm_error error{sizeof error, 0, 0, 0, 0};
-    hipmm.last_error(&error);
+    if (!status) return;
     const std::string message = std::string{"hipmm: "} + hipmm.last_error_message();
-    if (error.status == OUT_OF_MEMORY || error.status == LIMIT) throw rmm::out_of_memory{message};
+    if (status == OUT_OF_MEMORY || status == LIMIT) throw rmm::out_of_memory{message};
     throw rmm::logic_error{message};
   }
 

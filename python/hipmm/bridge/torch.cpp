@@ -880,6 +880,26 @@ std::string format_size(uint64_t bytes)
   return text;
 }
 
+/* Makes a device current, until the end of the scope. */
+class OnDevice
+{
+public:
+  explicit OnDevice(DeviceIndex device)
+  {
+    C10_CUDA_CHECK(c10::cuda::GetDevice(&before));
+    if (before != device) C10_CUDA_CHECK(c10::cuda::SetDevice(device));
+  }
+  OnDevice(const OnDevice &) = delete;
+  OnDevice &operator=(const OnDevice &) = delete;
+  ~OnDevice()
+  {
+    C10_CUDA_CHECK_WARN(c10::cuda::MaybeSetDevice(before));
+  }
+
+private:
+  DeviceIndex before = 0;
+};
+
 class Bridge : public Forward
 {
 public:
@@ -970,11 +990,6 @@ public:
   {
     native->init(device_count);
     hipmm.torch_init(device_count);
-    for (int device = 0; is_native && device < std::min(device_count, MOST_DEVICES); device++) {
-      auto number = static_cast<DeviceIndex>(device);
-      double fraction = native->getMemoryFraction(number); /* of per_process_memory_fraction in PYTORCH_ALLOC_CONF */
-      if (fraction < 1) setMemoryFraction(fraction, number);
-    }
   }
 
   /* PyTorch's own allocator knows its blocks by the deleter too. */
@@ -1030,16 +1045,7 @@ public:
     Block block;
     const void *before = storage.data();
     if (!storage.resizable() || !blocks.find(before, &block)) return;
-    DeviceIndex current = 0;
-    C10_CUDA_CHECK(c10::cuda::GetDevice(&current));
-    struct Guard {
-      DeviceIndex device;
-      ~Guard()
-      {
-        C10_CUDA_CHECK_WARN(c10::cuda::MaybeSetDevice(device));
-      }
-    } guard{current};
-    C10_CUDA_CHECK(c10::cuda::SetDevice(block.device));
+    OnDevice on(block.device);
     DataPtr moved = allocate_for_others(storage.nbytes());
     C10_CUDA_CHECK(cudaDeviceSynchronize());
     C10_CUDA_CHECK(cudaMemcpy(moved.get(), before, storage.nbytes(), cudaMemcpyDeviceToDevice));
@@ -1091,14 +1097,11 @@ public:
    * the bridge it has had one before any capture. */
   void use_once(DeviceIndex device)
   {
-    DeviceIndex before = 0;
     cudaStream_t stream = c10::cuda::getCurrentCUDAStream(device);
     if (device < 0 || device >= MOST_DEVICES || is_prepared[device] || is_captured(stream)) return;
     Source::Relaxed relaxed;
-    C10_CUDA_CHECK(c10::cuda::GetDevice(&before));
-    if (before != device) C10_CUDA_CHECK(c10::cuda::SetDevice(device));
+    OnDevice on(device);
     native->raw_delete(native->raw_alloc_with_stream(1, stream));
-    if (before != device) C10_CUDA_CHECK(c10::cuda::SetDevice(before));
     is_prepared[device] = true;
   }
 
