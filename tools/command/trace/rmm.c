@@ -25,7 +25,6 @@ struct rmm_reader {
   struct rmm_columns columns;
   struct rmm_clock clock;
   const struct trace_lines *lines;
-  bool is_mixed;
   uint64_t others; /* lines that are no rows, of a mixed log */
 };
 
