@@ -9,9 +9,7 @@
 #include "result_file.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CONVERT_TELL_ROWS = 1 << 14 };
 

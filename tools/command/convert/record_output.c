@@ -85,12 +85,13 @@ static bool record_output_stack(struct convert_output *output, struct record_out
                                 const struct trace_rows *rows)
 {
   struct record_output *record = output->record;
-  const char *text = stack ? trace_rows_stack(rows, stack) : NULL;
+  if (!stack || (stack < record->n_stacks && record->has_stack[stack])) return true;
+  const char *text = trace_rows_stack(rows, stack);
+  if (!text) return true;
   struct {
     uint32_t number, length;
     char text[RECORD_MOST_TEXT_BYTES];
   } meta = {.number = stack};
-  if (!text || (stack < record->n_stacks && record->has_stack[stack])) return true;
   if (!array_grow_zeroed(&record->has_stack, stack, &record->n_stacks, sizeof *record->has_stack)) return false;
   record->has_stack[stack] = true;
   meta.length = (uint32_t)strnlen(text, sizeof meta.text);

@@ -110,12 +110,15 @@ static void snapshot_put_frame(struct snapshot_device *device, const struct stac
 }
 
 /* Writes a stack's frames, or what the memo has of it. False: out of memory. */
-static bool snapshot_put_frames(struct snapshot_device *device, uint32_t stack, const char *text)
+static bool snapshot_put_frames(struct snapshot_device *device, uint32_t stack, const struct trace_rows *rows)
 {
   FILE *file = device->file;
+  bool is_known = stack < device->n_stacks && device->has_stack[stack];
+  const char *text = stack && !is_known ? trace_rows_stack(rows, stack) : NULL;
+  if (!is_known && !text) return putc(']', file), true;
   if (!array_grow_zeroed(&device->has_stack, stack, &device->n_stacks, sizeof *device->has_stack)) return false;
-  putc(device->has_stack[stack] ? 'j' : ']', file);
-  if (!device->has_stack[stack]) {
+  putc(is_known ? 'j' : ']', file);
+  if (!is_known) {
     putc('(', file);
     for (struct stack_frame frame; stack_frames_next(&text, &frame);) snapshot_put_frame(device, &frame);
     putc('e', file);
@@ -152,7 +155,6 @@ static bool snapshot_output_event(struct convert_output *output, enum snapshot_w
                                   const struct trace_rows *rows)
 {
   struct snapshot_device *device = snapshot_device_of(output->snapshot, &row->space);
-  const char *stack = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
   if (!device) return false;
   fputs("}(", device->file);
   snapshot_put_word(device, WORD_ACTION);
@@ -163,8 +165,7 @@ static bool snapshot_output_event(struct convert_output *output, enum snapshot_w
   snapshot_put_entry(device, WORD_STREAM, row->stream);
   snapshot_put_entry(device, WORD_TIME, (uint64_t)output->snapshot->microseconds);
   snapshot_put_word(device, WORD_FRAMES);
-  if (!stack) putc(']', device->file);
-  if (stack && !snapshot_put_frames(device, row->stack, stack)) return false;
+  if (!snapshot_put_frames(device, row->stack, rows)) return false;
   fputs("ua", device->file);
   return !ferror(device->file);
 }

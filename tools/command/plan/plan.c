@@ -54,7 +54,7 @@ static bool plan_read_blocks(const struct plan *plan, const char *file, struct b
   struct trace_logs logs;
   if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return false;
   logs.is_quiet = true;
-  if (plan->choice.has_device || plan->choice.has_process) logs.choice = &plan->choice;
+  logs.choice = &plan->choice;
   return blocks_read(list, &logs);
 }
 
@@ -63,7 +63,7 @@ static json_t *plan_find_blocks(const struct blocks_list *list, const char *name
 {
   struct savings savings;
   size_t i = 0;
-  while (i < list->n && !trace_space_is(&list->items[i].space, space)) i++;
+  while (i < list->n && !trace_space_is(&list->spaces.items[i], space)) i++;
   if (i == list->n) {
     say("plan: %s: the log has changed since it was read first", name);
     return NULL;

@@ -153,6 +153,15 @@ static uintptr_t _Atomic *checks_streams_claim_of(struct hammer *hammer, const v
   return &hammer->claims[(uintptr_t)ptr / HIPMM_ALIGNMENT % HAMMER_CLAIMS];
 }
 
+/* The claim goes first: another thread may be given the address as soon as it is free. */
+static void checks_streams_release(struct hammer *hammer, void *ptr, size_t bytes)
+{
+  uintptr_t claim = (uintptr_t)ptr;
+  if (!ptr) return;
+  atomic_compare_exchange_strong(checks_streams_claim_of(hammer, ptr), &claim, 0);
+  kit_free(ptr, bytes, NULL);
+}
+
 /* Nothing is done here that would make the threads wait for one another: it is for the plugin to do so. */
 static void *checks_streams_hammer(void *closure)
 {
@@ -161,21 +170,15 @@ static void *checks_streams_hammer(void *closure)
   size_t sizes[HAMMER_KEPT];
   for (unsigned i = 0; i < HAMMER_LEAST || cmd_now_ns() < hammer->end_ns; i++) {
     unsigned at = i % HAMMER_KEPT;
-    uintptr_t claim = (uintptr_t)kept[at];
-    if (claim) atomic_compare_exchange_strong(checks_streams_claim_of(hammer, kept[at]), &claim, 0);
-    if (kept[at]) kit_free(kept[at], sizes[at], NULL);
+    checks_streams_release(hammer, kept[at], sizes[at]);
     sizes[at] = 1000 + i % 7 * 3000;
     kept[at] = kit_allocate(sizes[at], HIPMM_ALIGNMENT, NULL);
-    claim = (uintptr_t)kept[at];
+    uintptr_t claim = (uintptr_t)kept[at];
     if (claim && atomic_exchange(checks_streams_claim_of(hammer, kept[at]), claim) == claim)
       kit_fail("%p is given to two threads", kept[at]);
     if (i % 512 == 511) kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
   }
-  for (unsigned at = 0; at < HAMMER_KEPT; at++) {
-    uintptr_t claim = (uintptr_t)kept[at];
-    if (claim) atomic_compare_exchange_strong(checks_streams_claim_of(hammer, kept[at]), &claim, 0);
-    if (kept[at]) kit_free(kept[at], sizes[at], NULL);
-  }
+  for (unsigned at = 0; at < HAMMER_KEPT; at++) checks_streams_release(hammer, kept[at], sizes[at]);
   atomic_fetch_sub(&hammer->n_running, 1);
   return NULL;
 }

@@ -41,7 +41,6 @@ const struct software *software(void)
   software_find(library, "hipmm_software_pending", &functions.pending);
   software_find(library, "hipmm_software_step", &functions.step);
   software_find(library, "hipmm_software_race", &functions.race);
-  software_find(library, "hipmm_software_race_count", &functions.race_count);
   software_find(library, "hipmm_software_choose", &functions.choose);
   software_find(library, "hipmm_software_calls", &functions.calls);
   return &functions;

@@ -20,7 +20,6 @@ struct software {
   uint64_t (*pending)(void);
   uint64_t (*step)(uint64_t limit);
   const char *(*race)(size_t index, const char **kind_out);
-  size_t (*race_count)(void);
   void (*choose)(uint64_t (*choose)(void *arg, uint64_t limit), void *arg);
 };
 

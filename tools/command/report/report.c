@@ -100,8 +100,8 @@ static json_t *report_summary(const struct report *report, const struct blocks_l
   json_t *text = output_json_string(title);
   json_t *summary = text ? summary_make(&list->items[index], json_string_value(text)) : NULL;
   json_decref(text);
-  if (summary && list->n > 1)
-    report_add_space(summary, &list->items[index].space, report->files[list->items[index].space.log]);
+  const struct trace_space *space = &list->spaces.items[index];
+  if (summary && list->n > 1) report_add_space(summary, space, report->files[space->log]);
   return summary;
 }
 
@@ -109,7 +109,7 @@ static int report_logs(const struct report *report, struct trace_logs *logs)
 {
   struct blocks_list list;
   json_t *summaries = json_array();
-  if (report->choice.has_device || report->choice.has_process) logs->choice = &report->choice;
+  logs->choice = &report->choice;
   int status = CMD_BAD;
   if (blocks_read(&list, logs)) {
     for (size_t i = 0; i < list.n; i++) json_array_append_new(summaries, report_summary(report, &list, i));

@@ -137,7 +137,6 @@ static struct blocks_reader *blocks_readers_find(struct blocks_readers *readers,
     if (!array_grow_zeroed(&readers->items, n, &readers->capacity, sizeof *readers->items) ||
         !array_grow_zeroed(&readers->list.items, n, &readers->blocks_capacity, sizeof *readers->list.items))
       return NULL;
-    readers->list.items[n].space = *space;
     readers->list.n++;
   }
   readers->items[index].blocks = &readers->list.items[index];

@@ -35,8 +35,7 @@ struct block_failure {
 };
 
 struct blocks {
-  struct trace_space space; /* whose blocks they are */
-  struct block *items;      /* in the order of their allocation */
+  struct block *items; /* in the order of their allocation */
   size_t n, capacity;
   int64_t *times; /* of each event: nanoseconds since the first, not decreasing */
   size_t n_events, event_capacity;
@@ -52,7 +51,7 @@ struct blocks {
 struct blocks_list {
   struct blocks *items;
   size_t n;
-  struct trace_spaces spaces; /* theirs */
+  struct trace_spaces spaces; /* whose blocks they are, in the same order */
 };
 
 /* Reads logs that are open, with a progress bar, and closes them. False: the error was printed, and nothing is allocated. */

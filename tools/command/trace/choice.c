@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* choice.c: see choice.h. */
 #include "choice.h"
+#include "../../../core/base/text.h"
 #include "csv.h"
 
 #include <inttypes.h>
@@ -122,17 +123,14 @@ bool trace_choice_takes(const struct trace_choice *choice, const struct trace_sp
 static void trace_choice_list(const struct trace_spaces *spaces, char *const *files, char *text, size_t text_bytes)
 {
   char option[TRACE_SPACE_NAME_BYTES + 32];
-  size_t used = 0, most = spaces->n < 8 ? spaces->n : 8;
+  size_t most = spaces->n < 8 ? spaces->n : 8;
   *text = '\0';
-  for (size_t i = 0; i < most && used < text_bytes; i++) {
+  for (size_t i = 0; i < most; i++) {
+    const char *comma = i + 1 < most || spaces->n > most ? ", " : " or ";
     trace_space_options(spaces, i, files, option, sizeof option);
-    used += (size_t)snprintf(text + used, text_bytes - used, "%s%s",
-                             !i                                 ? ""
-                             : i + 1 < most || spaces->n > most ? ", "
-                                                                : " or ",
-                             option);
+    text_append(text, text_bytes, "%s%s", i ? comma : "", option);
   }
-  if (spaces->n > most && used < text_bytes) snprintf(text + used, text_bytes - used, ", …");
+  if (spaces->n > most) text_append(text, text_bytes, ", …");
 }
 
 void trace_choice_refuse(const struct trace_choice *choice, const struct trace_spaces *spaces, char *const *files,
@@ -163,15 +161,8 @@ static void trace_choice_note_left(const struct trace_choice *choice, const stru
 /* Whether the log has the memory of one device, which has another number than the stack that it is played through. */
 static bool trace_choice_takes_sole(const struct trace_choice *choice, const struct trace_spaces *spaces)
 {
-  const struct trace_space *sole = NULL;
-  if (!choice->is_of_stack || !choice->has_device || choice->memory != TRACE_DEVICE_MEMORY) return false;
-  for (size_t i = 0; i < spaces->n; i++) {
-    const struct trace_space *space = &spaces->items[i];
-    if (space->memory != TRACE_DEVICE_MEMORY) continue;
-    if (sole && sole->device != space->device) return false;
-    sole = space;
-  }
-  return true;
+  return choice->is_of_stack && choice->has_device && choice->memory == TRACE_DEVICE_MEMORY &&
+         !trace_spaces_have_several_devices(spaces);
 }
 
 /* Says that nothing is taken, and how something can be chosen. */

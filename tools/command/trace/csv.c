@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* csv.c: see csv.h. */
 #include "csv.h"
+#include "rows.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -84,6 +86,18 @@ bool csv_read_address(struct csv_field field, uint64_t *number_out)
   if (!csv_field_is(field, "(nil)")) return csv_read_decimal(at, field.end, number_out);
   *number_out = 0;
   return true;
+}
+
+bool csv_read_seconds(struct csv_field field, int64_t *nanoseconds_out)
+{
+  char text[32], *end;
+  size_t length = (size_t)(field.end - field.start);
+  if (length >= sizeof text) return false;
+  memcpy(text, field.start, length);
+  text[length] = '\0';
+  double seconds = strtod(text, &end);
+  *nanoseconds_out = seconds >= 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : TRACE_NO_TIME;
+  return end > text && !*end;
 }
 
 int csv_find_column(const struct csv_field *fields, int n, const char *name)

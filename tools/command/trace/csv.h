@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* csv.h: the fields of a line of comma-separated values, which are not copied. Called by rmm.c and rocprof.c. */
+/* csv.h: the fields of a line of comma-separated values, which are not copied. The readers of text call it, and choice.c for
+ * numbers. */
 #ifndef HIPMM_TOOLS_COMMAND_TRACE_CSV_H
 #define HIPMM_TOOLS_COMMAND_TRACE_CSV_H
 
@@ -25,6 +26,9 @@ bool csv_read_decimal(const char *at, const char *end, uint64_t *number_out);
 
 /* "0x302000000", "(nil)", "0", and plain decimal as some write streams. */
 bool csv_read_address(struct csv_field field, uint64_t *number_out);
+
+/* Seconds with a fraction, from which a double has microseconds; TRACE_NO_TIME for a number that is no such time. */
+bool csv_read_seconds(struct csv_field field, int64_t *nanoseconds_out);
 
 /* Writes the field in quotes and `what` is wrong with it. Returns false. */
 bool csv_refuse(char *message, size_t message_bytes, struct csv_field field, const char *what);

@@ -66,18 +66,6 @@ static enum trace_memory kokkos_memory(struct csv_field space)
                                                                                                  : TRACE_DEVICE_MEMORY;
 }
 
-static bool kokkos_time(struct csv_field field, int64_t *nanoseconds_out)
-{
-  char text[32], *end;
-  size_t length = (size_t)(field.end - field.start);
-  if (length >= sizeof text) return false;
-  memcpy(text, field.start, length);
-  text[length] = '\0';
-  double seconds = strtod(text, &end);
-  *nanoseconds_out = seconds >= 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : TRACE_NO_TIME;
-  return end > text && !*end;
-}
-
 /* The number of a name; blanks around it are none of it. */
 static bool kokkos_name(struct kokkos_reader *reader, const char *at, const char *end, uint32_t *number_out)
 {
@@ -99,7 +87,7 @@ static enum trace_line kokkos_row(struct kokkos_reader *reader, const struct csv
   size.start += row->action == TRACE_FREE && size.start < size.end && *size.start == '-';
   row->space.memory = kokkos_memory(fields[3]);
   bool good = true;
-  if (!kokkos_time(fields[0], &row->nanoseconds))
+  if (!csv_read_seconds(fields[0], &row->nanoseconds))
     good = csv_refuse(message, message_bytes, fields[0], "is no time in seconds");
   else if (!csv_read_address(fields[1], &row->pointer))
     good = csv_refuse(message, message_bytes, fields[1], "is no pointer; write it as 0x7f2c40000000");

@@ -150,18 +150,6 @@ static void trace_logs_show_progress(void *closure, uint64_t done, uint64_t tota
   progress_show(closure, done, total);
 }
 
-static bool traces_have_several_devices(const struct traces *traces)
-{
-  const struct trace_space *sole = NULL;
-  for (size_t i = 0; i < traces->n; i++) {
-    const struct trace_space *space = &traces->spaces.items[i];
-    if (space->memory != TRACE_DEVICE_MEMORY) continue;
-    if (sole && sole->device != space->device) return true;
-    sole = space;
-  }
-  return false;
-}
-
 static bool trace_load_all(const char *file, struct traces *traces_out)
 {
   char message[PATH_MAX + 512];
@@ -198,7 +186,7 @@ bool trace_load_each(const char *file, const struct trace_choice *choice, struct
   bool takes[TRACE_MOST_SPACES];
   if (!trace_load_all(file, traces_out)) return false;
   bool good = trace_choice_mark(choice, &traces_out->spaces, files, takes) > 0;
-  bool is_of_several = traces_have_several_devices(traces_out);
+  bool is_of_several = trace_spaces_have_several_devices(&traces_out->spaces);
   for (size_t i = 0; i < traces_out->n; i++) traces_out->items[i].is_of_several = is_of_several;
   if (good)
     traces_keep(traces_out, takes);

@@ -16,7 +16,7 @@ struct trace_logs {
   bool is_compared; /* the clocks of the logs */
   bool is_quiet;    /* set after opening: another reading of the same logs has told what they lack */
   char *const *files;
-  const struct trace_choice *choice; /* set after opening: rows of other spaces are left out; NULL: none is chosen */
+  const struct trace_choice *choice; /* set after opening: rows of other spaces are left out; NULL: none are */
   struct trace_spaces spaces;        /* of all rows so far, those left out too */
 };
 

@@ -25,7 +25,6 @@ struct rmm_reader {
   struct rmm_columns columns;
   struct rmm_clock clock;
   const struct trace_lines *lines;
-  bool is_mixed;
   uint64_t others; /* lines that are no rows, of a mixed log */
 };
 
@@ -82,6 +81,15 @@ static bool rmm_read_header(const char *line, const char *end, struct rmm_column
   return true;
 }
 
+/* Adds the digits behind a point, or the colon of older releases, if there is one. False: something else follows. */
+static bool rmm_read_fraction(const char *at, const char *end, int64_t *nanoseconds)
+{
+  int64_t unit = 100000000;
+  if (at < end && *at != '.' && *at != ':') return false;
+  for (at += at < end; at < end && *at >= '0' && *at <= '9'; at++, unit /= 10) *nanoseconds += (*at - '0') * unit;
+  return at == end;
+}
+
 /* A time of day, as "14:46:40.115854" or, of older releases, "14:46:40:115854". */
 static bool rmm_read_time(struct csv_field field, int64_t *nanoseconds_out)
 {
@@ -94,11 +102,7 @@ static bool rmm_read_time(struct csv_field field, int64_t *nanoseconds_out)
     at += 2;
     if (i < 2 && (at == field.end || *at++ != ':')) return false;
   }
-  if (at < field.end && *at != '.' && *at != ':') return false;
-  int64_t unit = 100000000;
-  for (at += at < field.end; at < field.end && *at >= '0' && *at <= '9'; at++, unit /= 10)
-    *nanoseconds_out += (*at - '0') * unit;
-  return at == field.end;
+  return rmm_read_fraction(at, field.end, nanoseconds_out);
 }
 
 /* Seconds since 1970, as "1700000000.100001". */
@@ -108,10 +112,7 @@ static bool rmm_read_seconds(struct csv_field field, int64_t *nanoseconds_out)
   uint64_t seconds;
   if (!csv_read_decimal(field.start, at, &seconds) || seconds > INT64_MAX / 1000000000 - 1) return false;
   *nanoseconds_out = (int64_t)seconds * 1000000000;
-  int64_t unit = 100000000;
-  for (at += at < field.end; at < field.end && *at >= '0' && *at <= '9'; at++, unit /= 10)
-    *nanoseconds_out += (*at - '0') * unit;
-  return at == field.end;
+  return rmm_read_fraction(at, field.end, nanoseconds_out);
 }
 
 /* A time that is half a day earlier than the row before is of the next day. */

@@ -51,19 +51,6 @@ static bool rmm_events_action(struct rmm_events_reader *reader, struct csv_field
   return is_reallocation || *action_out == TRACE_FREE || csv_field_is(field, "Alloc");
 }
 
-/* A time in seconds, from which a double has microseconds. */
-static int64_t rmm_events_time(struct csv_field field)
-{
-  char text[32];
-  size_t length = (size_t)(field.end - field.start);
-  if (length >= sizeof text) return TRACE_NO_TIME;
-  memcpy(text, field.start, length);
-  text[length] = '\0';
-  char *end;
-  double seconds = strtod(text, &end);
-  return length && !*end && seconds >= 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : TRACE_NO_TIME;
-}
-
 static enum trace_line rmm_events_line(void *state, uint32_t number, const char *line, const char *end,
                                        struct trace_row *row_out, char *message, size_t message_bytes)
 {
@@ -90,7 +77,7 @@ static enum trace_line rmm_events_line(void *state, uint32_t number, const char 
   if (!good) return TRACE_LINE_ERROR;
   row.space.device = (int32_t)device;
   if (reader->stream >= 0) (void)csv_read_address(fields[reader->stream], &row.stream);
-  if (reader->start >= 0) row.nanoseconds = rmm_events_time(fields[reader->start]);
+  if (reader->start >= 0 && !csv_read_seconds(fields[reader->start], &row.nanoseconds)) row.nanoseconds = TRACE_NO_TIME;
   *row_out = row;
   return TRACE_LINE;
 }

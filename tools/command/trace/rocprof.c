@@ -187,15 +187,14 @@ static void rocprof_close(void *state)
 static void rocprof_remark(const void *state, char *text, size_t text_bytes)
 {
   const struct rocprof_reader *reader = state;
-  size_t used = 0;
   *text = '\0';
   if (reader->others)
-    used = (size_t)snprintf(text, text_bytes, "left out: %llu row%s that neither allocate nor free",
-                            (unsigned long long)reader->others, text_plural(reader->others));
+    text_append(text, text_bytes, "left out: %llu row%s that neither allocate nor free",
+                (unsigned long long)reader->others, text_plural(reader->others));
   if (reader->other_agents)
-    snprintf(text + used, text_bytes - used,
-             "%sagent 0 was read as the host; an agent that is another processor was read as a device",
-             used ? "; " : "");
+    text_append(text, text_bytes,
+                "%sagent 0 was read as the host; an agent that is another processor was read as a device",
+                reader->others ? "; " : "");
 }
 
 const struct trace_format trace_format_rocprof = {.is = rocprof_is,

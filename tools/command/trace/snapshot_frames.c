@@ -4,7 +4,6 @@
 #include "../../../core/base/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SNAPSHOT_MOST_FRAMES = 128, SNAPSHOT_FRAME_BYTES = 768 };

@@ -25,6 +25,18 @@ bool trace_spaces_find(struct trace_spaces *spaces, const struct trace_space *sp
   return true;
 }
 
+bool trace_spaces_have_several_devices(const struct trace_spaces *spaces)
+{
+  const struct trace_space *sole = NULL;
+  for (size_t i = 0; i < spaces->n; i++) {
+    const struct trace_space *space = &spaces->items[i];
+    if (space->memory != TRACE_DEVICE_MEMORY) continue;
+    if (sole && sole->device != space->device) return true;
+    sole = space;
+  }
+  return false;
+}
+
 void trace_spaces_clear(struct trace_spaces *spaces)
 {
   free(spaces->items);

@@ -17,6 +17,10 @@ struct trace_spaces {
 
 /* The index of a space; a new one gets a new index. False: out of memory, or more than TRACE_MOST_SPACES. */
 bool trace_spaces_find(struct trace_spaces *spaces, const struct trace_space *space, size_t *index_out);
+
+/* Whether they have the memory of more than one device; managed and host memory do not count. */
+bool trace_spaces_have_several_devices(const struct trace_spaces *spaces);
+
 void trace_spaces_clear(struct trace_spaces *spaces);
 
 #endif

@@ -130,8 +130,8 @@ static bool trace_readers_end(struct readers *readers, bool good, struct traces 
                               size_t message_bytes)
 {
   const struct trace_space nowhere = {0};
-  if (good && !readers->n && !trace_readers_find(readers, &nowhere)) good = false;
-  out->items = good ? calloc(readers->n, sizeof *out->items) : NULL;
+  bool has_reader = good && (readers->n || trace_readers_find(readers, &nowhere));
+  out->items = has_reader ? calloc(readers->n, sizeof *out->items) : NULL;
   if (good && !out->items) good = false, snprintf(message, message_bytes, "out of memory");
   for (size_t i = 0; i < readers->n; i++) {
     struct reader *reader = &readers->items[i];

@@ -28,7 +28,7 @@ struct umpire_row {
 struct umpire_reader {
   json_t *names,
       *refs; /* the memory of allocators by their names, and by their addresses or numbers as text: see umpire_memory() */
-  uint64_t events, releases, of_host, others;
+  uint64_t releases, of_host, others;
   bool is_out_of_memory;
   uint64_t process;    /* of the lines that follow: the log tells it */
   struct key_map made; /* of "v2": the address that the number of a block stands for */
@@ -369,7 +369,6 @@ static enum trace_line umpire_line(void *state, uint32_t number, const char *lin
   }
   *row_out = (struct trace_row){.nanoseconds = TRACE_NO_TIME};
   enum trace_line found = TRACE_LINE_END;
-  reader->events++;
   if (json_object_get(event, "category"))
     found = umpire_operation(reader, event, row_out);
   else if (json_is_string(json_object_get(event, "event")))
