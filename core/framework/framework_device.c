@@ -114,10 +114,16 @@ void framework_begin_torch(void)
   atomic_store(&torch_is_begun, true);
 }
 
+enum stack_user framework_user_of_process(void)
+{
+  return atomic_load(&torch_is_begun) ? STACK_FOR_PYTORCH_WITH_INIT : STACK_FOR_ANY;
+}
+
 static enum stack_user framework_user(enum framework framework)
 {
   if (framework != FRAMEWORK_TORCH) return STACK_FOR_ANY;
-  return atomic_load(&torch_is_begun) ? STACK_FOR_PYTORCH_WITH_INIT : STACK_FOR_PYTORCH;
+  enum stack_user user = framework_user_of_process();
+  return user == STACK_FOR_ANY ? STACK_FOR_PYTORCH : user;
 }
 
 /* The lock is not held while the stack is built, which may call functions of the program. */

@@ -39,6 +39,9 @@ enum framework { FRAMEWORK_TORCH, FRAMEWORK_CUPY };
 /* Called when PyTorch begins to use these functions for all its memory, and not for a MemPool alone. */
 void framework_begin_torch(void);
 
+/* Whom a stack is built for that is built for no framework: PyTorch, once it has begun. */
+enum stack_user framework_user_of_process(void);
+
 /* The device; opens it, and initialises hipmm, where that is needed. NULL: the thread's error and the log say why. A stack
  * that is built here is built for the framework. */
 struct framework_device *framework_open(int device, enum framework framework);

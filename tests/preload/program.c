@@ -28,6 +28,7 @@ static const struct scenario scenarios[] = {
     {"pools", scenario_pools},
     {"reset", scenario_reset},
     {"devices", scenario_devices},
+    {"package_devices", scenario_package_devices},
     {"threads", scenario_threads},
     {"fork", scenario_fork},
     {"early_fork", scenario_early_fork},

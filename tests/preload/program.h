@@ -78,6 +78,7 @@ void scenario_proc_address(void);
 void scenario_opened(void);
 void scenario_attributes(void);
 void scenario_package(void);
+void scenario_package_devices(void);
 void scenario_registered(void);
 void scenario_reserved(void);
 void scenario_end_exit_now(void);

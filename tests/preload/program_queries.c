@@ -399,6 +399,42 @@ void scenario_package(void)
   CHECK(before == after);
 }
 
+/* With several devices PyTorch's memory is mapped, whoever was first, and what the program allocates by itself is not. */
+void scenario_package_devices(void)
+{
+  int (*attach)(int version);
+  void *(*find_in_run)(const char *name);
+  void (*begin)(int device_count);
+  void *(*allocate)(ssize_t bytes, int device, hipStream_t stream);
+  void (*release)(void *ptr, ssize_t bytes, int device, hipStream_t stream);
+  *(void **)&attach = dlsym(RTLD_DEFAULT, "hipmm_run_attach");
+  *(void **)&find_in_run = dlsym(RTLD_DEFAULT, "hipmm_run_function");
+  CHECK(attach && find_in_run && attach(HIPMM_VERSION));
+  *(void **)&begin = find_in_run("hipmm_torch_init");
+  *(void **)&allocate = find_in_run("hipmm_torch_malloc");
+  *(void **)&release = find_in_run("hipmm_torch_free");
+  begin(2);
+  for (int device = 0; device < 2; device++) {
+    unsigned char *own[2], first = 0, *torch;
+    GOOD(hipSetDevice(device));
+    for (int i = 0; i < 2; i++) {
+      GOOD(hipMalloc((void **)&own[i], MIB));
+      GOOD(hipMemset(own[i], 7 + i, MIB));
+    }
+    torch = allocate(MIB, device, NULL);
+    CHECK(torch);
+    GOOD(hipMemset(torch, 9, MIB));
+    for (int i = 0; i < 2; i++) {
+      GOOD(hipMemcpy(&first, own[i] + MIB - 1, 1, hipMemcpyDeviceToHost));
+      CHECK(first == 7 + i);
+      GOOD(hipFree(own[i]));
+    }
+    GOOD(hipMemcpy(&first, torch, 1, hipMemcpyDeviceToHost));
+    CHECK(first == 9);
+    release(torch, MIB, device, NULL);
+  }
+}
+
 /* Without resources called "managed" and "pinned": through the runtime. */
 void scenario_host(void)
 {

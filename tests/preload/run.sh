@@ -281,6 +281,16 @@ for graph in device pool segments; do
   good package
   silent
 done
+
+# PyTorch's stack maps memory on several devices, and hipMalloc's memory is then the runtime's, in whose order copies are.
+options='--config pool.json'
+HIPMM_LOG=info HIPMM_SOFTWARE=devices=2 good package_devices
+grep -q 'growth mapped' "$work/err" || fail "$scenario: the memory is not mapped"
+reports hipMalloc 4 4 0
+options='--config segments.json'
+HIPMM_SOFTWARE=devices=2 good package_devices
+silent
+reports hipMalloc 4 0 0
 options='--config pool.json'
 
 # Devices.

@@ -2,7 +2,7 @@
 /* allocate.c: the functions that allocate. Called by exports.c. A call that hipmm does not serve goes to the runtime with
  * its arguments unchanged: a size of 0, no address for the result, flags that ask for special memory, a stream that is
  * being captured (its memory belongs to the graph), a pool that hipmm does not serve (pools.h), a context of the driver
- * that is not the primary one of its device (contexts.h). */
+ * that is not the primary one of its device (contexts.h), a stack whose memory is not what the function promises. */
 #include "operations.h"
 
 #include "blocks.h"
@@ -93,8 +93,16 @@ static bool allocate_find_target(const struct request *request, struct target *t
   return target_out->account != NULL;
 }
 
-/* In the place of an error code: the resource does not align memory so. */
-enum { NOT_ALIGNED = -1 };
+/* In the place of an error code: the resource does not align memory so, or its memory lacks the order of copies that the
+ * runtime promises for this function's memory. */
+enum { NOT_SUITED = -1 };
+
+/* Between devices, a copy of this function's memory on a default stream waits for the default stream of the memory's device.
+ * A copy of mapped memory and of a driver's pool does not. */
+static bool promises_order(const struct request *request)
+{
+  return request->kind == KIND_DEVICE && request->takes != TAKES_STREAM && request->takes != TAKES_POOL;
+}
 
 /* Memory that is not ordered by a stream must be ready for every stream: it is allocated for the idle stream, and the
  * thread waits for all that the idle stream was made to wait for. */
@@ -104,12 +112,18 @@ static int allocate_obtain(const struct request *request, const struct target *t
   struct hipmm_resource *resource = served->resources[request->kind];
   hipmm_stream_t stream = target->is_ordered ? target->stream : served->idle;
   size_t alignment = request->rows ? request->rows->alignment : HIPMM_ALIGNMENT;
-  void *ptr = NULL;
+  void *ptr = NULL, *base;
+  size_t bytes;
   enum hipmm_status status = hipmm_allocate_aligned(resource, request->bytes, alignment, stream, &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && release_has_deferred() && !release_synchronize())
     status = hipmm_allocate_aligned(resource, request->bytes, alignment, stream, &ptr);
-  if (status == HIPMM_E_ARGUMENT && alignment > HIPMM_ALIGNMENT) return NOT_ALIGNED;
+  if (status == HIPMM_E_ARGUMENT && alignment > HIPMM_ALIGNMENT) return NOT_SUITED;
   if (status) return failure_of_hipmm(request->hook, request->bytes);
+  if (served->may_lack_order && promises_order(request) && devices_are_mapped_at(ptr, &base, &bytes)) {
+    atomic_store(&served->lacks_order, true);
+    hipmm_deallocate_aligned(resource, ptr, request->bytes, alignment, stream);
+    return NOT_SUITED;
+  }
   *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
                           .served = served,
                           .kind = request->kind,
@@ -132,7 +146,8 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
   struct target target;
   if (!allocate_find_target(request, &target)) return OUTCOME_PASSED;
   struct served_device *served = devices_get(hook_family(request->hook), target.device);
-  bool is_served = served && served->resources[request->kind];
+  bool is_served = served && served->resources[request->kind] &&
+                   !(promises_order(request) && atomic_load_explicit(&served->lacks_order, memory_order_relaxed));
   if (is_served) {
     struct block *block = calloc(1, sizeof *block);
     *code_out = block ? allocate_obtain(request, &target, served, block)
@@ -140,7 +155,7 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
     if (*code_out && block) blocks_free(block);
   }
   pools_release(target.account);
-  if (!is_served || *code_out == NOT_ALIGNED) return OUTCOME_PASSED;
+  if (!is_served || *code_out == NOT_SUITED) return OUTCOME_PASSED;
   return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 

@@ -3,7 +3,7 @@
  * lock. */
 #include "devices.h"
 
-#include "../../core/call/device_table.h"
+#include "../../core/framework/framework_device.h"
 #include "../../core/runtime/hip.h"
 #include "contexts.h"
 #include "init.h"
@@ -91,10 +91,11 @@ static enum device_state devices_open_locked(enum family family, int device)
   struct served_device *served = &devices[device];
   struct stack *stack;
   struct hipmm_resource *resource;
+  int count;
   char why[2200];
   /* Makes CUDA's runtime create the context of the device and make it current, whatever the program did to it. */
   if (family == FAMILY_CUDA && contexts_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
-  if (device_table_stack(device, &stack) || device_table_resource(device, &resource)) {
+  if (device_table_resource_for(device, framework_user_of_process(), &resource) || device_table_stack(device, &stack)) {
     snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
     init_refuse(why);
     return STATE_REFUSED;
@@ -103,6 +104,7 @@ static enum device_state devices_open_locked(enum family family, int device)
   served->device = device;
   served->stack = stack;
   served->resources[KIND_DEVICE] = resource;
+  served->may_lack_order = stack->user != STACK_FOR_ANY && !hipmm_device_count(&count) && count > 1;
   devices_make_idle_stream(served);
   devices_open_named(served, KIND_MANAGED, (const char *const[]){"managed", "async_managed", NULL});
   devices_open_named(served, KIND_PINNED, (const char *const[]){"pinned", NULL});
@@ -144,6 +146,15 @@ int devices_wait_for_idle_stream(const struct served_device *served)
 }
 
 /* ---- What is held ---- */
+
+bool devices_are_mapped_at(void *ptr, void **base_out, size_t *bytes_out)
+{
+  struct hipmm_block held;
+  const struct hipmm_hip *hip = hip_table();
+  int code = hip->MemGetAddressRange ? hip->MemGetAddressRange(base_out, bytes_out, ptr) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  if (code && hip->MemGetAddressRange) hip->GetLastError();
+  return code || !devices_have_block(*base_out, &held);
+}
 
 /* A search for `ptr`, and what was found. */
 struct devices_search {

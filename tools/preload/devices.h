@@ -34,6 +34,8 @@ struct served_device {
   hipmm_stream_t idle; /* never has work: memory allocated for it is ready for every stream once it was waited for */
   struct stack *stack;
   struct hipmm_resource *resources[KIND_COUNT]; /* of each kind; NULL: by the runtime */
+  bool may_lack_order;     /* the stack was built for PyTorch, which orders copies between devices, and there are several */
+  atomic_bool lacks_order; /* and it was found to map memory */
   struct usage usage[KIND_COUNT];
 };
 
@@ -52,6 +54,9 @@ int devices_wait_for_idle_stream(const struct served_device *served);
 
 /* Whether a source holds an allocation of the runtime that begins at `ptr`. The program must never free such memory. */
 bool devices_have_block(const void *ptr, struct hipmm_block *held_out);
+
+/* Whether `ptr`, in a block of hipmm's, is mapped memory: no allocation of the runtime. Else the allocation. */
+bool devices_are_mapped_at(void *ptr, void **base_out, size_t *bytes_out);
 
 /* What the topmost resource that holds memory at `ptr` says of it, live or free, and whose stack it is. False if none holds it.
  * Looks at every extent: slow. */

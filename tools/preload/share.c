@@ -105,20 +105,16 @@ static bool share_write_handle(const struct block *block, uint64_t offset, struc
 
 static int share_get_part(enum hook hook, struct ipc_handle *handle, const struct block *block, void *ptr)
 {
-  struct hipmm_block held;
   struct share_record record;
   void *base = NULL; /* of the runtime's allocation that has the block */
   size_t bytes = 0;
   const char *name = hipmm_resource_name(block->served->resources[block->kind]);
-  const struct hipmm_hip *hip = hip_table();
-  bool is_found = hip->MemGetAddressRange && !hip->MemGetAddressRange(&base, &bytes, ptr);
-  if (!is_found && hip->MemGetAddressRange) hip->GetLastError();
-  record.bytes = bytes;
-  if (!is_found || !devices_have_block(base, &held))
+  if (devices_are_mapped_at(ptr, &base, &bytes))
     return failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
                           "%p lies in memory that %s maps, for which the driver has no handles; write \"growth\": "
                           "\"segments\" for a pool, or allocate shared memory from device",
                           ptr, name);
+  record.bytes = bytes;
   int code = next_two_pointers(hook, &record.driver, base);
   if (code)
     return failure_refuse(hook, code, "%p lies in an allocation of %s of which the driver gives no handle: error %d",
