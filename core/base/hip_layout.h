@@ -11,6 +11,10 @@ enum {
   HIP_LAYOUT_7_1 = 70100000  /* hipMemImportFromShareableHandle() takes a descriptor by its value, not by its address */
 };
 
+/* An attribute of hipmm's nvidia runtime, of the range that HIP leaves to vendors: whether a network card can read and write
+ * memory that hipMemCreate() gives (RDMA). */
+enum { HIP_LAYOUT_DEVICE_RDMA = 20110 };
+
 /* hipMemLocation. */
 struct hip_layout_location {
   int type, id;

@@ -108,6 +108,10 @@ static const struct attribute_row *attribute_find(hipDeviceAttribute_t attribute
 hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
 {
   if (!nvidia_ready()) return nvidia_last_error;
+  if (value && (int)attribute == HIP_LAYOUT_DEVICE_RDMA) {
+    *value = virtual_has_rdma(device);
+    return nvidia_end(CUDA_SUCCESS);
+  }
   const struct attribute_row *row = attribute_find(attribute);
   if (!value || !row) return nvidia_fail(hipErrorInvalidValue);
   return nvidia_end(nvidia_cuda.DeviceGetAttribute(value, (CUdevice_attribute)row->cuda, device));

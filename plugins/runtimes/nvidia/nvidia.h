@@ -23,6 +23,7 @@
 #ifndef HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
 #define HIPMM_PLUGINS_RUNTIMES_NVIDIA_NVIDIA_H
 
+#include "../../../core/base/hip_layout.h"
 #include "driver.h"
 
 #include <hip/hip_runtime_api.h>
@@ -140,6 +141,9 @@ static inline const CUmemAccessDesc *nvidia_access(const hipMemAccessDesc *acces
 {
   return (const CUmemAccessDesc *)access;
 }
+
+/* Whether memory of hipMemCreate() has RDMA; creates some and asks it. */
+bool virtual_has_rdma(int device);
 
 /* ---- HIP functions newer than the oldest headers ---------------------------------------------------------------- */
 

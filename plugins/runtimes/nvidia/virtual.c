@@ -100,6 +100,33 @@ hipError_t hipMemAddressFree(void *pointer, size_t bytes)
 
 /* ---- Physical memory ------------------------------------------------------------------------------------------- */
 
+/* A network card can read and write all of AMD's memory. NVIDIA's driver wants to be asked for it; without the flag, a transfer
+ * fails or goes through the host. */
+static void virtual_ask_for_rdma(CUmemAllocationProp *properties)
+{
+  int can = 0;
+  CUresult result = nvidia_cuda.DeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                                                   properties->location.id);
+  if (result == CUDA_SUCCESS && can) properties->allocFlags.gpuDirectRDMACapable = 1;
+}
+
+/* The flag is a request: memory that has it tells. */
+bool virtual_has_rdma(int device)
+{
+  CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+  CUmemGenericAllocationHandle handle;
+  size_t granularity = 0;
+  if (!nvidia_cuda.MemCreate || !nvidia_cuda.MemGetAllocationPropertiesFromHandle) return false;
+  virtual_ask_for_rdma(&properties);
+  if (nvidia_cuda.MemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ||
+      nvidia_cuda.MemCreate(&handle, granularity, &properties, 0))
+    return false;
+  CUresult result = nvidia_cuda.MemGetAllocationPropertiesFromHandle(&properties, handle);
+  nvidia_cuda.MemRelease(handle);
+  return result == CUDA_SUCCESS && properties.allocFlags.gpuDirectRDMACapable;
+}
+
 hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *given,
                         unsigned long long flags)
 {
@@ -108,6 +135,7 @@ hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, c
   if (!nvidia_cuda.MemCreate) return nvidia_fail(hipErrorNotSupported);
   CUmemAllocationProp properties = virtual_properties(given);
   CUmemGenericAllocationHandle created = 0;
+  if (given->location.type == hipMemLocationTypeDevice) virtual_ask_for_rdma(&properties);
   CUresult result = nvidia_call(nvidia_cuda.MemCreate(&created, bytes, &properties, flags));
   if (result == CUDA_SUCCESS) *handle = virtual_handle_back(created);
   return nvidia_end(result);

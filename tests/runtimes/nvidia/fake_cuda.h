@@ -30,7 +30,7 @@ struct fake_call {
 
 struct fake_cuda {
   /* Set by the test. */
-  bool is_stub;
+  bool is_stub, ignores_rdma; /* the latter: memory that is asked to be for RDMA is not */
   int n_devices;
   CUresult init_result;
   const char *hidden[FAKE_HIDDEN]; /* functions that this driver has not */

@@ -319,10 +319,13 @@ static CUresult address_free(CUdeviceptr address, size_t bytes)
   return fake_call(true, "cuMemAddressFree", address, bytes, 0, 0, 0);
 }
 
+static unsigned char created_for_rdma; /* the last memory */
+
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                        unsigned long long flags)
 {
   *handle = FAKE_HANDLE;
+  created_for_rdma = properties->allocFlags.gpuDirectRDMACapable && !fake_cuda()->ignores_rdma;
   CUresult result = fake_call(true, "cuMemCreate", bytes, flags, 0, 0, 0);
   fake_data(properties, sizeof *properties);
   return result;
@@ -341,10 +344,11 @@ static CUresult retain_handle(CUmemGenericAllocationHandle *handle, void *ptr)
 
 static CUresult get_properties(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
 {
-  *properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32_KMT,
-                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 3},
-                                      .allocFlags = {.compressionType = 1, .usage = 9}};
+  *properties =
+      (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32_KMT,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 3},
+                            .allocFlags = {.compressionType = 1, .gpuDirectRDMACapable = created_for_rdma, .usage = 9}};
   return fake_call(true, "cuMemGetAllocationPropertiesFromHandle", handle, 0, 0, 0, 0);
 }
 

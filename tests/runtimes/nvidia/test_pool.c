@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_pool.c: stream-ordered pools and virtual memory: the structs that the driver gets. */
+#include "../../../core/base/hip_layout.h"
 #include "runtime.h"
 #include <string.h>
 
@@ -209,7 +210,7 @@ static hipMemAllocationProp memory_of_device_3(void)
   return properties;
 }
 
-static void assert_given_memory_of_device_3(void)
+static void assert_given_memory_of_device_3(int for_rdma)
 {
   CUmemAllocationProp given;
   memcpy(&given, fake->last.data, sizeof given);
@@ -219,7 +220,7 @@ static void assert_given_memory_of_device_3(void)
   assert_int_equal(given.location.id, 3);
   assert_null(given.win32HandleMetaData);
   assert_int_equal(given.allocFlags.compressionType, 0);
-  assert_int_equal(given.allocFlags.gpuDirectRDMACapable, 0);
+  assert_int_equal(given.allocFlags.gpuDirectRDMACapable, for_rdma);
   assert_int_equal(given.allocFlags.usage, 0);
 }
 
@@ -232,11 +233,16 @@ static void physical_memory_is_made_with_cudas_properties(void **state)
   size_t granularity = 0;
   assert_ok(hipMemGetAllocationGranularity(&granularity, &properties, hipMemAllocationGranularityRecommended));
   assert_called("cuMemGetAllocationGranularity", CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
-  assert_given_memory_of_device_3();
+  assert_given_memory_of_device_3(0);
   assert_int_equal(granularity, 2 << 20);
   assert_ok(hipMemCreate(&handle, 2 << 20, &properties, 0));
   assert_called("cuMemCreate", 2 << 20, 0);
-  assert_given_memory_of_device_3();
+  assert_given_memory_of_device_3(0); /* that device cannot have RDMA: the driver does not know it */
+  fake->n_devices = 4;
+  assert_ok(hipMemCreate(&handle, 2 << 20, &properties, 0));
+  assert_given_memory_of_device_3(1);
+  fake->n_devices = 2;
+  fake->calls = 0;
   assert_ptr_equal(handle, POINTER(FAKE_HANDLE));
   assert_ok(hipMemGetAllocationPropertiesFromHandle(&found, handle));
   assert_called("cuMemGetAllocationPropertiesFromHandle", FAKE_HANDLE);
@@ -251,6 +257,21 @@ static void physical_memory_is_made_with_cudas_properties(void **state)
   assert_int_equal(found.allocFlags.usage, 9);
 #endif
   assert_error(hipMemCreate(&handle, 2 << 20, NULL, 0), hipErrorInvalidValue);
+}
+
+/* Not whether the driver takes the request, but what the memory says. */
+static void memory_tells_whether_it_has_rdma(void **state)
+{
+  (void)state;
+  int has_rdma = -1;
+  for (int is_given = 0; is_given < 2; is_given++) {
+    fake->ignores_rdma = !is_given;
+    assert_ok(hipDeviceGetAttribute(&has_rdma, (hipDeviceAttribute_t)HIP_LAYOUT_DEVICE_RDMA, 1));
+    assert_int_equal(has_rdma, is_given);
+    assert_string_equal(fake->last.name, "cuMemRelease");
+  }
+  assert_ok(hipDeviceGetAttribute(&has_rdma, (hipDeviceAttribute_t)HIP_LAYOUT_DEVICE_RDMA, 7));
+  assert_int_equal(has_rdma, 0);
 }
 
 static void physical_memory_is_mapped_at_addresses(void **state)
@@ -295,6 +316,7 @@ int main(void)
       cmocka_unit_test_setup(access_is_given_per_device, start_test),
       cmocka_unit_test_setup(pools_are_shared_with_other_processes, start_test),
       cmocka_unit_test_setup(physical_memory_is_made_with_cudas_properties, start_test),
+      cmocka_unit_test_setup(memory_tells_whether_it_has_rdma, start_test),
       cmocka_unit_test_setup(physical_memory_is_mapped_at_addresses, start_test),
   };
   return cmocka_run_group_tests_name("nvidia: pools and virtual memory", tests, start_runtime, NULL);

@@ -92,7 +92,8 @@ static void print_device(const json_t *device)
   const json_t *mapping = json_object_get(device, "mapping_granularity");
   if (json_is_integer(mapping)) {
     char words[PRINT_CELL + 24];
-    snprintf(words, sizeof words, "virtual memory in %s", UNITS_BYTES((uint64_t)json_integer_value(mapping)));
+    snprintf(words, sizeof words, "virtual memory in %s%s", UNITS_BYTES((uint64_t)json_integer_value(mapping)),
+             json_is_true(json_object_get(device, "mapping_rdma")) ? " (RDMA)" : "");
     print_add(text, words);
   }
   if (json_is_true(json_object_get(device, "memory_pools"))) print_add(text, "memory pools");

@@ -3,6 +3,7 @@
  * child whose runtime does not answer in time is killed. Called by info.c for each runtime. */
 #include "info.h"
 
+#include "../../../core/base/hip_layout.h"
 #include "../../../core/runtime/hip.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,6 +41,15 @@ static json_t *probe_peers(const struct hipmm_hip *hip, int device, int n_device
   return peers;
 }
 
+/* A chunk is asked: the driver may not give what a pool asks for. null: the runtime does not tell. */
+static json_t *probe_rdma(const struct hipmm_hip *hip, int device)
+{
+  int has_rdma = 0;
+  if (!hip->DeviceGetAttribute(&has_rdma, HIP_LAYOUT_DEVICE_RDMA, device)) return json_boolean(has_rdma);
+  hip->GetLastError();
+  return json_null();
+}
+
 static json_t *probe_device(int device, int n_devices)
 {
   const struct hipmm_hip *hip = hip_table();
@@ -51,11 +61,12 @@ static json_t *probe_device(int device, int n_devices)
   int previous = hip_enter_device(device);
   bool has_pools = hip->DeviceGetDefaultMemPool && !hip->DeviceGetDefaultMemPool(&pool, device);
   bool has_mapping = hip->MemGetAllocationGranularity && !hip->MemGetAllocationGranularity(&granularity, device);
-  json_t *object = json_pack(
-      "{s:i, s:o, s:I, s:I, s:b, s:o, s:b, s:o}", "device", device, "name", output_json_string(name), "memory_bytes",
-      (json_int_t)total_bytes, "free_bytes", (json_int_t)free_bytes, "memory_pools", has_pools, "mapping_granularity",
-      has_mapping ? json_integer((json_int_t)granularity) : json_null(), "managed_memory",
-      hip->MallocManaged && probe_has_managed(hip), "peers", probe_peers(hip, device, n_devices));
+  json_t *object =
+      json_pack("{s:i, s:o, s:I, s:I, s:b, s:o, s:o, s:b, s:o}", "device", device, "name", output_json_string(name),
+                "memory_bytes", (json_int_t)total_bytes, "free_bytes", (json_int_t)free_bytes, "memory_pools",
+                has_pools, "mapping_granularity", has_mapping ? json_integer((json_int_t)granularity) : json_null(),
+                "mapping_rdma", has_mapping ? probe_rdma(hip, device) : json_null(), "managed_memory",
+                hip->MallocManaged && probe_has_managed(hip), "peers", probe_peers(hip, device, n_devices));
   hip_leave_device(device, previous);
   return object;
 }
