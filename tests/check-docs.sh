@@ -42,5 +42,8 @@ if [ -e .git ] && command -v git >/dev/null; then
     if (length(subject) > 72) print "commit " $2 ": a subject has at most 72 characters (CONTRIBUTING.md): " subject
   }' >>"$work/bad"
 fi
+
+# doc/support.md is the table that CI takes its versions from.
+! command -v python3 >/dev/null || PYTHONDONTWRITEBYTECODE=1 python3 etc/release/support.py check >>"$work/bad" || true
 cat "$work/bad"
 [ ! -s "$work/bad" ]

@@ -70,6 +70,8 @@ branch=$(git symbolic-ref -q --short HEAD) || [ "${DRY_RUN-}" ] || fail "HEAD is
 old=$(python3 etc/release/version.py)
 version=${VERSION:-$old}
 unset VERSION # a command line of make exports it
+echo "$version" | grep -qxE '(0|[1-9][0-9]*)(\.(0|[1-9][0-9]?)){2}' ||
+  fail "\"$version\" is not a version; write three numbers with dots, such as 0.2.0, the last two below 100"
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || fail "the tag v$version is there already; name the next version: VERSION=X.Y.Z"
 last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || last=
 [ ! "$last" ] || [ "$(printf '%s\n' "${last#v}" "$version" | sort -V | tail -n 1)" = "$version" ] ||
@@ -87,12 +89,14 @@ case ${FOLDER:=release-$version} in
 /*) folder=$FOLDER ;;
 *) folder=$called_in/$FOLDER ;;
 esac
-mkdir -p "$folder" || fail "the folder $folder cannot be made"
+mkdir -p "$folder" 2>/dev/null || fail "the folder $folder cannot be made"
 [ ! "$(ls -A "$folder")" ] || fail "the folder $folder is not empty; remove it, or name another: FOLDER=PATH"
 
 # ---- The commit and the tag, in a temporary clone ----
 
 work=$(mktemp -d)
+result=$work/result # all files, until the last step has passed
+mkdir "$result"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 began=$(date +%s)
@@ -113,7 +117,7 @@ step() {
     echo failed
     tail -n 40 "$work/log" >&2
     cp "$work/log" "$folder.log" 2>/dev/null || true
-    fail "\"$words\" failed; its last lines are above, all of them are in $folder.log. This clone is as it was; remove $folder."
+    fail "\"$words\" failed; its last lines are above, all of them are in $folder.log. This clone is as it was."
   fi
 }
 
@@ -143,10 +147,10 @@ abi() {
   else
     cp tests/abi/surface.abi "$work/baseline.abi"
     echo "There is no release before $version. This is the difference from the baseline in tests/abi, by abidiff:"
-  fi >"$folder/abi.txt"
+  fi >"$result/abi.txt"
   status=0
-  sh tests/abi/check-abi.sh --report "$work/baseline.abi" >>"$folder/abi.txt" || status=$?
-  cat "$folder/abi.txt"
+  sh tests/abi/check-abi.sh --report "$work/baseline.abi" >>"$result/abi.txt" || status=$?
+  cat "$result/abi.txt"
   [ $status = 0 ] || [ "${last%%.*}" != "v${version%%.*}" ] || {
     echo "hipmm $version breaks programs that were built for $last; undo what abi.txt lists, or make a new major version"
     return 1
@@ -161,7 +165,7 @@ tag() {
   if [ "${KEY-}" ]; then sign="-s -u"; else sign=-a; fi
   # shellcheck disable=SC2086 # one word or two
   git tag $sign ${KEY:+"$KEY"} --cleanup=verbatim -F "$work/tag" "v$version"
-  git bundle create "$folder/hipmm-$version.bundle" "v$version" "^$(git rev-parse HEAD^)"
+  git bundle create "$result/hipmm-$version.bundle" "v$version" "^$(git rev-parse HEAD^)"
 }
 step "committing, tagging v$version" tag
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -189,7 +193,7 @@ configure() {
 
 tarball() {
   make -C build dist
-  cp build/hipmm-*.tar.* "$folder/"
+  cp build/hipmm-*.tar.* "$result/"
 }
 ! wanted tarball || step "making the tarball" tarball
 
@@ -197,18 +201,18 @@ tarball() {
 wheel() {
   if grep -q -e --release python/wheel.sh; then set -- --release; else set --; fi
   sh python/wheel.sh "$@" "$work/wheels"
-  cp "$work"/wheels/* "$folder/"
+  cp "$work"/wheels/* "$result/"
 }
 ! wanted wheel || {
   step "making the wheels" wheel
-  ls "$folder"/*aarch64.whl >/dev/null 2>&1 || without wheel "there is none for aarch64: python/wheel.sh makes that of this machine only."
+  ls "$result"/*aarch64.whl >/dev/null 2>&1 || without wheel "there is none for aarch64: python/wheel.sh makes that of this machine only."
 }
 
 debs() {
   for suite in $suites; do
     mkdir "$work/$suite"
     sh etc/packaging/debs.sh "$suite" "$work/$suite"
-    cp -r "$work/$suite" "$folder/"
+    cp -r "$work/$suite" "$result/"
   done
 }
 ! wanted debs || if [ -f etc/packaging/debs.sh ]; then
@@ -220,11 +224,11 @@ fi
 sbom() {
   make -C build -j "$(getconf _NPROCESSORS_ONLN)"
   make -C build install DESTDIR="$work/installed"
-  find "$folder" -type f \( -name '*.tar.*' -o -name '*.whl' \) | LC_ALL=C sort >"$work/files"
-  xargs -d '\n' python3 etc/release/sbom.py "$work/installed" "$SOURCE_DATE_EPOCH" <"$work/files" >"$folder/hipmm-$version.cdx.json"
+  find "$result" -type f \( -name '*.tar.*' -o -name '*.whl' \) | LC_ALL=C sort >"$work/files"
+  xargs -d '\n' python3 etc/release/sbom.py "$work/installed" "$SOURCE_DATE_EPOCH" <"$work/files" >"$result/hipmm-$version.cdx.json"
 }
 ! wanted sbom || step "building, for the SBOM" sbom
-! wanted notes || section "$version - $date" | sed '1{/^$/d}' >"$folder/notes.md"
+! wanted notes || section "$version - $date" | sed '1{/^$/d}' >"$result/notes.md"
 
 # ---- What a maintainer needs to know, and the checksums ----
 
@@ -236,7 +240,7 @@ git fetch '$folder/hipmm-$version.bundle' tag v$version
 git merge --ff-only v$version
 END
   echo "git push $remote ${branch:-HEAD} v$version"
-  ! ls "$folder"/*.whl >/dev/null 2>&1 || echo "twine upload '$folder'/*.whl '$folder'/hipmm-$version.tar.gz"
+  ! ls "$result"/*.whl >/dev/null 2>&1 || echo "twine upload '$folder'/*.whl '$folder'/hipmm-$version.tar.gz"
   echo "# On the page of the release at the project's host: the text of notes.md, and all files of the folder."
 }
 signature="SHA256SUMS has no signature, since no key was named (KEY=NAME)."
@@ -250,7 +254,7 @@ Made on $date by \`make release\` of the commit $(git rev-parse HEAD)${DRY_RUN:+
 | file | what |
 |---|---|
 END
-  (cd "$folder" && find . -type f ! -name README.md | sed 's|^\./||' | LC_ALL=C sort) | while read -r file; do
+  (cd "$result" && find . -type f ! -name README.md | sed 's|^\./||' | LC_ALL=C sort) | while read -r file; do
     case $file in
     *.tar.xz) what="the sources, ready for configure" ;;
     *.tar.gz) what="the sources, for pip" ;;
@@ -268,11 +272,12 @@ END
   printf '\n%s\n' "$signature"
   [ ! "$out" ] || printf '\nThis is not here:\n%s\n' "$out"
   printf '\nTo publish it:\n\n```sh\n%s\n```\n' "$(publish)"
-} >"$folder/README.md"
-(cd "$folder" && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs -d '\n' sha256sum) >"$work/SHA256SUMS"
-mv "$work/SHA256SUMS" "$folder/"
-[ ! "${KEY-}" ] || step "signing" gpg --batch --yes --local-user "$KEY" --armor --detach-sign "$folder/SHA256SUMS"
+} >"$result/README.md"
+(cd "$result" && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs -d '\n' sha256sum) >"$work/SHA256SUMS"
+mv "$work/SHA256SUMS" "$result/"
+[ ! "${KEY-}" ] || step "signing" gpg --batch --yes --local-user "$KEY" --armor --detach-sign "$result/SHA256SUMS"
 
+cp -r "$result/." "$folder/" || fail "the folder $folder cannot be written; this clone is as it was"
 [ "${DRY_RUN-}" ] || {
   cd "$clone"
   git fetch -q "$work/hipmm" HEAD && git merge -q --ff-only FETCH_HEAD && git fetch -q "$work/hipmm" "refs/tags/v$version:refs/tags/v$version" ||

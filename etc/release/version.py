@@ -7,7 +7,7 @@ copies: COPIES names them, and PAGES finds those in names of packages, as in hip
   version.py check                fails for a copy that differs, and for a copy that neither COPIES nor PAGES finds
   version.py set VERSION [DATE]   writes the version to configure.ac and the copies, and the date of the release
 
-Called by tests/check-version.sh and etc/release/release.sh."""
+Called by tests/check-release.sh and etc/release/release.sh."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ COPIES = [
 ]
 PAGES = re.compile(r"\b(?:lib)?hipmm0?(?:-[a-z]+)?[-_ =@]{1,2}(\d+\.\d+\.\d+)(?![\w]|\.\d)")
 # Files with the history of versions, and data
-EXEMPT = re.compile(r"CHANGELOG\.md|configure(\.ac)?|etc/packaging/debian/changelog|tests/data/.*|.*\.(xz|pickle|sqlite|svg|png)")
+EXEMPT = re.compile(r"CHANGELOG\.md|configure(\.ac)?|tests/check-release\.sh|tests/data/.*|.*\.(xz|pickle|sqlite|svg|png)")
 
 
 def part(version, which):
