@@ -209,10 +209,22 @@ git checkout -q --detach
 refuses 'on no branch' VERSION=1.5.0
 git checkout -q main
 
+if command -v gpg >/dev/null; then
+  GNUPGHOME=$work/gnupg # a key that is made for this test
+  export GNUPGHOME
+  mkdir -m 700 "$GNUPGHOME"
+  gpg --batch --quiet --passphrase '' --quick-gen-key 'Key <key@example.org>' default default never 2>"$work/said" || cat "$work/said"
+  release VERSION=1.4.4 KEY=key@example.org || { fail "no signed release" && cat "$work/said"; }
+  gpg --quiet --verify "$out/SHA256SUMS.asc" "$out/SHA256SUMS" 2>"$work/said" || { fail "the signature is wrong" && cat "$work/said"; }
+  git tag -v v1.4.4 >"$work/said" 2>&1 || { fail "the tag is not signed" && cat "$work/said"; }
+  gpgconf --kill gpg-agent
+  sed -i 's/^## Unreleased$/&\n\n- A third thing./' CHANGELOG.md && commit 'third'
+fi
+
 if command -v abidiff >/dev/null && command -v abidw >/dev/null && [ "$(uname -m)" = x86_64 ]; then
   sed -i 's/size_t keep_bytes/uint32_t keep_bytes/' include/hipmm/*.h && commit 'a break'
   refuses '"comparing the ABI" failed' PARTS=abi VERSION=1.5.0
-  grep -q 'breaks programs that were built for v1.4.3' "$work/said" || { fail "a break is not named" && cat "$work/said"; }
+  grep -q 'breaks programs that were built for v1.4.' "$work/said" || { fail "a break is not named" && cat "$work/said"; }
   release PARTS=abi VERSION=2.0.0 || { fail "no major release" && cat "$work/said"; }
   ! git diff --quiet HEAD^ HEAD -- tests/abi/surface.abi || fail "the baseline is not renewed"
   grep -q 'keep_bytes\|uint32_t\|parameter' "$out/abi.txt" || fail "abi.txt does not say what changed"

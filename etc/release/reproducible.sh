@@ -16,14 +16,15 @@ git rev-parse -q --verify HEAD >/dev/null 2>&1 || {
   exit 1
 }
 work=$(mktemp -d)
-trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; exit 1' HUP INT TERM
 [ -z "$(git status --porcelain)" ] || echo "the commit $(git rev-parse --short HEAD) is compared, without the uncommitted changes"
 
 # build SOURCE BUILD JOBS FLAG...: the environment and the umask are the caller's
 build() {
-  git clone -q . "$1"
+  git clone -q . "$1" || return
   (
+    set -e
     source=$1 build=$2 jobs=$3
     shift 3
     cd "$source"
@@ -35,23 +36,32 @@ build() {
     make -j "$jobs"
     make dist
     make install DESTDIR="$build/installed"
-  ) >"$work/log" 2>&1 || {
-    tail -n 40 "$work/log" >&2
-    echo "the build in $1 failed; its last lines are above" >&2
-    exit 1
-  }
-  # A file with its mode, and the bytes of it or where it leads to. What a folder's mode is, the umask of the installer says.
-  (cd "$2/installed" && find . -type f -printf '%p %m\n' -o -type l -printf '%p -> %l\n' | LC_ALL=C sort) >"$2/list"
+  ) >"$2.log" 2>&1
+  # A file with its mode, or where a link leads to. The mode of a folder is what the umask of the installer says.
+  [ ! -d "$2/installed" ] ||
+    (cd "$2/installed" && find . -type f -printf '%p %m\n' -o -type l -printf '%p -> %l\n' | LC_ALL=C sort) >"$2/list"
 }
 
-jobs=$(getconf _NPROCESSORS_ONLN)
+# finish PROCESS LOG
+finish() {
+  wait "$1" && return
+  tail -n 40 "$2" >&2
+  echo "the build failed; its last lines are above" >&2
+  exit 1
+}
+
+one=$work/one-build
+other=$work/objects.of/another
+mkdir "${other%/*}"
 CCACHE_DISABLE=1
 export CCACHE_DISABLE
 unset MAKEFLAGS MFLAGS MAKELEVEL SOURCE_DATE_EPOCH HIPMM_CONFIG HIPMM_PLUGIN_PATH HIPMM_RUNTIME
-(umask 022 && TZ=Etc/GMT+12 LC_ALL=C && export TZ LC_ALL && build "$work/one" "$work/one/build" "$jobs" "$@")
-# Files must get other times than those of the first build.
+(umask 022 && TZ=Etc/GMT+12 LC_ALL=C && export TZ LC_ALL && build "$work/one" "$one" 1 "$@") &
+first=$!
 (umask 077 && TZ=Etc/GMT-14 LC_ALL=C.UTF-8 HOME=/nonexistent USER=other LANGUAGE=de && export TZ LC_ALL HOME USER LANGUAGE &&
-  build "$work/another.name/deeper" "$work/objects" $((jobs + 1)) "$@")
+  build "$work/another.name/deeper" "$other" 3 "$@") &
+finish $! "$other.log"
+finish $first "$one.log"
 
 explain() {
   if command -v diffoscope >/dev/null; then
@@ -61,8 +71,6 @@ explain() {
   fi
 }
 bad=0
-one=$work/one/build
-other=$work/objects
 for tarball in "$one"/hipmm-*.tar.*; do
   name=${tarball##*/}
   if cmp "$tarball" "$other/$name"; then
