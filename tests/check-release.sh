@@ -54,6 +54,7 @@ runpy.run_path("setup.py", run_name="__main__")' 2>"$work/error" | tail -n 1)"
 
 # ---- That a difference is noticed ----
 
+command -v git >/dev/null || { echo "git is missing: it was not tried whether mistakes are noticed"; exit $bad; }
 copy=$work/tree
 mkdir -p "$copy/include/hipmm" "$copy/etc/release" "$copy/doc"
 for file in configure.ac CITATION.cff include/hipmm/version.h etc/release/version.py; do
@@ -71,6 +72,8 @@ noticed() {
 
 # Text that belongs to no copy: another program's version, and versions that begin or end like this one
 echo "python-$version.1 1$version $version.2.3 ${version}rc1, rmm 23.12.0, hipmm-$version.tar.xz" >"$copy/doc/page.md"
+git init -q -b main "$copy"
+git -C "$copy" add -A
 python3 "$copy/etc/release/version.py" check || fail "the copy of the tree is refused"
 noticed include/hipmm/version.h 's/\(_MAJOR\) [0-9]*$/\1 98/'
 noticed include/hipmm/version.h 's/\(_MINOR\) [0-9]*$/\1 98/'
@@ -123,7 +126,6 @@ differs .github/workflows/ci.yml 's/debian:12/debian:13/'
 
 # ---- make release, with the parts that need no build ----
 
-command -v git >/dev/null || { echo "git is missing, so that no release was tried"; exit $bad; }
 for tool in autoconf automake libtoolize make pkg-config xz cc; do
   command -v $tool >/dev/null || { echo "$tool is missing, so that no release was tried"; exit $bad; }
 done
@@ -143,7 +145,6 @@ cd "$copy"
 commit() {
   git add -A && git commit -q -m "$1"
 }
-git init -q -b main
 commit 'first'
 out="$work/a folder" # a path with a space
 

@@ -43,13 +43,11 @@ def source():
 
 
 def texts():
-    """The text files of the tree, by path. A tree without .git can have a build in it, whose folders are left out."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True) if (ROOT / ".git").exists() else None
-    if listed and listed.returncode == 0:
-        names = os.fsdecode(listed.stdout).split("\0")
-    else:
-        top = [path for path in ROOT.iterdir() if not path.name.startswith((".", "build", "autom4te", "_build", "hipmm-"))]
-        names = [str(file.relative_to(ROOT)) for path in top for file in ([path] if path.is_file() else path.rglob("*"))]
+    """The text files of a clone, by path. Elsewhere a build can have left copies of its own, so only those of COPIES are looked at."""
+    names = {file for file, _, _ in COPIES}
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)  # nothing, of another user's clone
+        names.update(os.fsdecode(listed.stdout).split("\0"))
     for name in sorted(names):
         if (ROOT / name).is_file() and not EXEMPT.fullmatch(name):
             try:
