@@ -56,7 +56,7 @@ mkdir "${other%/*}"
 CCACHE_DISABLE=1
 export CCACHE_DISABLE
 unset MAKEFLAGS MFLAGS MAKELEVEL SOURCE_DATE_EPOCH HIPMM_CONFIG HIPMM_PLUGIN_PATH HIPMM_RUNTIME
-(umask 022 && TZ=Etc/GMT+12 LC_ALL=C && export TZ LC_ALL && build "$work/one" "$one" 1 "$@") &
+(umask 022 && TZ=Etc/GMT+12 LC_ALL=C && export TZ LC_ALL && build "$work/one" "$one" 2 "$@") &
 first=$!
 (umask 077 && TZ=Etc/GMT-14 LC_ALL=C.UTF-8 HOME=/nonexistent USER=other LANGUAGE=de && export TZ LC_ALL HOME USER LANGUAGE &&
   build "$work/another.name/deeper" "$other" 3 "$@") &
