@@ -9,7 +9,7 @@
 #define HIPMM_VERSION_MINOR 1
 #define HIPMM_VERSION_PATCH 0
 
-/* As one number, for comparisons: 10203 is 1.2.3. */
+/* As one number, for comparisons. */
 #define HIPMM_VERSION (HIPMM_VERSION_MAJOR * 10000 + HIPMM_VERSION_MINOR * 100 + HIPMM_VERSION_PATCH)
 
 #endif

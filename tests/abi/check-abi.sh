@@ -7,13 +7,16 @@
 #   - no function, type or member of the baseline, surface.abi, has gone or changed; abidiff of libabigail compares.
 # Run by `make check`, where the comparison is left out without abidiff, and by `make check-abi` and .ci/run, where it must
 # be made. `make abi-baseline` (--renew) writes the baseline and layout.c from the headers: in the commit that means to change
-# the ABI, and after additions, before a release. Until the first release the baseline is that of the last such commit.
+# the ABI, and after additions. A release renews it too, and reports what differs from the release before (--report BASELINE).
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
 here=$top_srcdir/tests/abi
 library=$top_builddir/.libs/libhipmm.so
-[ -e "$library" ] || { echo "no shared library was built"; exit 77; }
+[ -e "$library" ] || case ${1-} in
+--re*) ;; # they read headers only
+*) echo "no shared library was built" && exit 77 ;;
+esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
@@ -42,9 +45,9 @@ surface() {
     "$work/surface.c"
 }
 
-# differ OBJECT: what abidiff says; additions, also at the end of a struct that may grow, are compatible
+# differ OBJECT [BASELINE]: what abidiff says; additions, also at the end of a struct that may grow, are compatible
 differ() {
-  abidiff --no-added-syms --suppressions "$here/additions.abignore" "$here/surface.abi" "$1"
+  abidiff --no-added-syms --suppressions "$here/additions.abignore" "${2-$here/surface.abi}" "$1"
 }
 
 # changed SED: compares the headers after such a change
@@ -69,6 +72,13 @@ if [ "${1-}" = --renew ]; then
     -v headers="$(cd "$top_srcdir/include/hipmm" && echo *.h)" -f "$here/layout.awk" | cat -s >"$here/layout.c"
   echo "written: tests/abi/surface.abi and layout.c; read their difference before committing them"
   exit 0
+fi
+
+if [ "${1-}" = --report ]; then
+  [ -z "$why" ] || { echo "$why"; exit 1; }
+  abidiff "$2" "$work/surface.so" || true # additions too
+  differ "$work/surface.so" "$2" >"$work/difference"
+  exit
 fi
 
 if [ -z "$why" ]; then

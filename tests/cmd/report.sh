@@ -242,7 +242,7 @@ grep -q '^hipmm: timeless.csv has no times: its rows come before those of other 
 # ---- Snapshots and reports of processes ----
 
 cat >snapshot.json <<'END'
-{"version": "0.1.0", "runtime": "software", "stacks": [{"device": 0, "source": "<b>x", "top": "devices/0/pool",
+{"version": "1.2.3", "runtime": "software", "stacks": [{"device": 0, "source": "<b>x", "top": "devices/0/pool",
  "held_bytes": 8388608, "peak_held_bytes": 9437184, "resources": [
  {"name": "pool", "type": "pool", "path": "devices/0/pool", "values": {}, "memory": {
   "live": {"bytes": 1048576, "blocks": 1}, "free": {"bytes": 6291456, "blocks": 2}, "pending": {"bytes": 0, "blocks": 0},

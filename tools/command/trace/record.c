@@ -51,7 +51,8 @@ struct record_reader {
 
 static bool record_is(const char *start, size_t bytes)
 {
-  return bytes >= sizeof RECORD_MAGIC && memcmp(start, RECORD_MAGIC, sizeof RECORD_MAGIC) == 0;
+  static const char any_format[] = "hipmm record ";
+  return bytes >= sizeof RECORD_MAGIC && memcmp(start, any_format, sizeof any_format - 1) == 0;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------------------------- */
@@ -330,6 +331,8 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
 
 static const char *record_refusal(const struct record_head *head, size_t bytes)
 {
+  if (bytes >= sizeof head->magic && memcmp(head->magic, RECORD_MAGIC, sizeof RECORD_MAGIC) != 0)
+    return "is a record in a format that this hipmm does not know; use the command of the hipmm that wrote it";
   if (bytes < sizeof *head) return "is cut off before the end of its head; nothing can be read";
   if (head->byte_order != RECORD_BYTE_ORDER)
     return "was recorded on a machine with another byte order; convert it there";
