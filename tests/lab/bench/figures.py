@@ -8,7 +8,7 @@ Everything runs in turns, round after round, so that what else the machine does 
 import sys
 from pathlib import Path
 
-from measure import RUNTIME, Bench, measured_on, median, say, table, write_section
+from measure import RUNTIME, Bench, machine, median, say, sentence, table, write_section
 
 ROUNDS = 5
 SECONDS = 0.3
@@ -234,13 +234,14 @@ def main():
     if len(sys.argv) < 3:
         raise SystemExit("usage: figures.py BUILD TRACE...")
     bench = Bench(sys.argv[1])
+    on = machine(bench)
     try:
         rounds = play_rounds(bench)
         segments = bench.graph({"type": "pool", "growth": "segments"}, "device")
         paths = [Path(word) for word in sys.argv[2:]]
         traces, in_segments = ({trace_name(path): trace_measure(bench, path, config) for path in paths}
                                for config in (bench.default, segments))
-        write_section(f"{RUNTIME} work", f"{measured_on(bench)}\n\n{work_table(bench, rounds)}")
+        write_section(f"{RUNTIME} work", f"{sentence(on)}\n\n{work_table(bench, rounds)}")
         write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces), keeps_rows=True)
         write_section(f"{RUNTIME} held", trace_held_table(traces), keeps_rows=True)
         write_section(f"{RUNTIME} segments", trace_segments_table(in_segments), keeps_rows=True)
