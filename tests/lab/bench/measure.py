@@ -157,6 +157,11 @@ def with_earlier_rows(text, earlier):
     return "\n".join([text, *kept])
 
 
+def section(name):
+    """What stands between the marks of the section."""
+    return DOCUMENT.read_text().partition(f"<!-- {name}: measured -->\n")[2].partition(f"<!-- {name}: end -->")[0]
+
+
 def write_section(name, text, keeps_rows=False):
     """Puts the text between the marks of the section, if the document has it, and prints it."""
     print(f"## {name}\n\n{text}\n", flush=True)

@@ -50,7 +50,7 @@ STEPS = [
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
     ("ranks", steps_peers.ranks, 90),
-    ("allocators", steps_allocators.allocators, 240),
+    ("allocators", steps_allocators.allocators, 360),
     ("serving", steps_programs.serving, 100),
     ("programs", steps_programs.programs, 280),
     ("sharded", steps_peers.sharded, 90),
