@@ -151,7 +151,8 @@ def trace_time_table(bench, rounds, traces):
         if RUNTIME == "software":
             cells += [found["mapped"], found["asked"], *against(found["warm"] / pair, 4)]
         else:
-            cells += against(found["warm"], 40)[1:] + peers_of(PEERS["passes"].get(name, {}), names, lambda one: one["later"])
+            theirs = peers_of(PEERS["passes"].get(name, {}), names, lambda one: one["later"])
+            cells += against(found["warm"], 40)[1:] + theirs
         rows.append(cells + [TODAY])
     head = ["trace", "first pass, ns", "later passes, ns"]
     if RUNTIME == "software":

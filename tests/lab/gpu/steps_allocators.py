@@ -236,8 +236,12 @@ def bench_all(proof, allocators):
         proof.leave_out(HOST, "lib/libmimalloc.so.2 is not in the bundle")
     names += allocators.among(BENCHED)
     rounds, began = [], time.monotonic()
-    while len(rounds) < ROUNDS and allocators.has_time(len(rounds), AFTER_BENCH + (time.monotonic() - began) / max(1, len(rounds))):
-        rounds.append({(workload, name): bench_one(proof, allocators, name, *workload) for workload in WORKLOADS for name in names})
+    while len(rounds) < ROUNDS:
+        a_round = (time.monotonic() - began) / max(1, len(rounds))
+        if not allocators.has_time(len(rounds), AFTER_BENCH + a_round):
+            break
+        rounds.append({(workload, name): bench_one(proof, allocators, name, *workload)
+                       for workload in WORKLOADS for name in names})
     found = {}
     for key in rounds[0]:
         there = [one[key] for one in rounds if one[key] is not None]
@@ -299,7 +303,8 @@ def allocators(proof):
     goals.end()
     result = proof.bundle / "peers.json"
     result.write_text(json.dumps({
-        "date": time.strftime("%Y-%m-%d"), "revision": proof.revision().split()[0], "card": card_of(proof), "versions": there.versions(),
-        "command": "sh prove.sh allocators", "rounds": f"The bench: the median of {rounds} rounds for each; logs: of up to {ROUNDS}, as many for each",
+        "date": time.strftime("%Y-%m-%d"), "revision": proof.revision().split()[0], "card": card_of(proof),
+        "versions": there.versions(), "command": "sh prove.sh allocators",
+        "rounds": f"The bench: the median of {rounds} rounds for each; logs: of up to {ROUNDS}, as many for each",
         "bench": by_row(bench, words_of), "passes": by_row(passes), "least": by_row(fits), "goals": goals.rows}, indent=1) + "\n")
     proof.notes.append(f"{result}; in a clone: tests/lab/bench/peers.py {result}")
