@@ -218,6 +218,22 @@ measure.DOCUMENT.write_text("a\n<!-- s: measured -->\n\n| log | ns |\n|---|--:|\
 measure.write_section("s", measure.table(["log", "ns"], [["two", "3"], ["three", "4"]]), keeps_rows=True)
 rows = [line for line in measure.DOCUMENT.read_text().splitlines() if line.startswith("| ")]
 assert rows == ["| log | ns |", "| two | 3 |", "| three | 4 |", "| one | 1 |"], rows
+
+# A measurement says whether its pool is older; a file of other allocators' figures that is none is refused.
+on = {"date": "2026-11-29", "revision": "r", "pool": measure.pool_hash(), "processor": "p", "cores": 1, "load": 0.1,
+      "runtime": "software", "beside": "glibc"}
+assert "of an older pool" not in measure.sentence(on)
+assert f"pool `{'0' * 12}`, of an older pool; " in measure.sentence({**on, "pool": "0" * 12})
+import peers
+pathlib.Path("wrong.json").write_text('{"date": "2026-11-29"}')
+for wrong, why in (("wrong.json", "lacks revision"), ("page.md", "Expecting value"), ("nowhere", "No such file")):
+    try: peers.load(wrong)
+    except SystemExit as error: assert why in str(error), error
+    else: raise SystemExit(f"{wrong} is taken")
+kept = peers.load()
+assert peers.json.loads(peers.dumps(kept)) == kept
+fewer = {**kept, "least": {log: {"hipmm": 1.0} for log in kept["least"]}}
+assert not list(peers.lost(kept, kept)) and len(list(peers.lost(kept, fewer))) == len(kept["least"]) >= 3
 END
 fi
 

@@ -6,44 +6,32 @@
 Everything runs in turns, round after round, so that what else the machine does meets all alike."""
 
 import sys
+import time
 from pathlib import Path
 
-from measure import RUNTIME, Bench, measured_on, median, say, table, write_section
+import peers
+from measure import RUNTIME, Bench, machine, median, say, sentence, table, write_section
 
 ROUNDS = 5
 SECONDS = 0.3
 THREADS = [1, 2] if RUNTIME == "software" else [1, 4, 16]
 LIVE = [1000, 10000]
 
-# At most this much held over requested while memory is plentiful: as much as PyTorch's expandable segments.
-HELD_TARGETS = {"gpt2_train": 1.075, "resnet50_train": 1.015, "llm_generate": 1.077, "gpt2_steps": 1.075,
-                "cupy_frames": 2.5}
+PEERS = peers.load()
+TODAY = time.strftime("%Y-%m-%d")
+EXPANDABLE = "PyTorch exp."
 
-# Of the same traces on an H200: held over requested, first pass; PyTorch's and CuPy's own while the program ran.
-PEERS_HELD = {
-    "gpt2_train": ("1.378", "1.075", "1.494", "1.258", "1.083"),
-    "resnet50_train": ("1.377", "1.015", "1.793", "2.045", "1.047"),
-    "llm_generate": ("1.380", "1.077", "1.090", "2.163", "1.186"),
-    "cupy_frames": ("3.350", "2.520", "2.362", "4.222", "1.702"),
-}
 
-# The same, ns an operation of later passes; of llm_generate the first.
-PEERS_TIME = {
-    "gpt2_train": ("498", "298", "811"),
-    "resnet50_train": ("265", "195", "756"),
-    "llm_generate": ("194", "213", "507"),
-    "cupy_frames": ("374", "215", "742"),
-}
+def peers_of(figures, names, cell):
+    """The columns of these allocators, in a row of peers.json that may be missing."""
+    return [peers.number(cell(figures[name]), digits) if name in figures and cell(figures[name]) else ""
+            for name, digits in names.items()]
 
-# RMM's pool and binning, cudaMallocAsync; on an H200, ns an operation.
-PEERS_WORK = {
-    ("pair", 1): ("260", "166", "304"),
-    ("pair", 4): ("2,455", "2,592", "4,959"),
-    ("pair", 16): ("17,632", "17,423", "23,411"),
-    ("random", 1): ("361", "185", "629"),
-    ("random", 16): ("32,180", "18,755", "57,460"),
-    ("cross", 1): ("387", "174", "305"),
-}
+
+def words_of(key):
+    """A workload, as peers.json names it."""
+    kind, n, live = key if len(key) == 3 else (*key, LIVE[0])
+    return f"{kind}, {n} thread{'s' * (n > 1)}" + (f", {live:,} live" if live > LIVE[0] else "")
 
 
 def ns(value):
@@ -120,13 +108,10 @@ def work_table(bench, rounds):
 
 
 def gpu_table(head, rows, rounds):
+    names = dict.fromkeys(("RMM pool", "RMM binning", "driver pool", "PyTorch"), 0)
     keys = [("pair", n) for n in THREADS] + sorted(key for key in rounds.values if key[0] == "random") + [("cross", 1)]
-    peers = []
-    for key in keys:
-        known = len(key) == 2 or key[2] == LIVE[0]
-        peers.append(list(PEERS_WORK.get(key[:2], ("", "", "")) if known else ("", "", "")))
-    rows = [row + more for row, more in zip(rows, peers)]
-    return table(head + ["RMM pool", "RMM binning", "cudaMallocAsync"], rows)
+    rows = [row + peers_of(PEERS["bench"].get(words_of(key), {}), names, float) for key, row in zip(keys, rows)]
+    return table(head + [peers.WORDS.get(name, name) for name in names], rows)
 
 
 # ---- Traces
@@ -159,39 +144,46 @@ def trace_measure(bench, path, config):
 
 def trace_time_table(bench, rounds, traces):
     pair = rounds.of(("host pair", 1))
+    names = dict.fromkeys(("RMM pool", "driver pool", "PyTorch", EXPANDABLE), 0)
     rows = []
     for name, found in traces.items():
         cells = [name, ns(found["cold"]), ns(found["warm"])]
         if RUNTIME == "software":
-            rows.append(cells + [found["mapped"], found["asked"], *against(found["warm"] / pair, 4)])
+            cells += [found["mapped"], found["asked"], *against(found["warm"] / pair, 4)]
         else:
-            rows.append(cells + [*against(found["warm"], 40)[1:], *PEERS_TIME.get(name, ("", "", ""))])
+            theirs = peers_of(PEERS["passes"].get(name, {}), names, lambda one: one["later"])
+            cells += against(found["warm"], 40)[1:] + theirs
+        rows.append(cells + [TODAY])
+    head = ["trace", "first pass, ns", "later passes, ns"]
     if RUNTIME == "software":
-        return table(["trace", "first pass, ns", "later passes, ns", "chunks mapped a pass, later",
-                      "event calls an operation, later", f"later over {bench.host_name}'s pair", "at most", " "], rows)
-    return table(["trace", "first pass, ns", "later passes, ns", "later at most", " ", "RMM pool", "RMM binning",
-                  "cudaMallocAsync"], rows)
+        head += ["chunks mapped a pass, later", "event calls an operation, later", f"later over {bench.host_name}'s pair",
+                 "at most", " "]
+    else:
+        head += ["later at most", " ", *(peers.WORDS.get(name, name) for name in names)]
+    return table(head + ["measured"], rows)
 
 
 def trace_held_table(traces):
+    """At most as much as PyTorch's expandable segments held."""
+    names = dict.fromkeys((EXPANDABLE, "PyTorch", "RMM pool", "driver pool"), 3)
     rows = []
     for name, found in traces.items():
-        most = HELD_TARGETS.get(name)
+        theirs = PEERS["passes"].get(name, {})
+        most = theirs.get(EXPANDABLE, {}).get("held")
         held = max(round(ratio, 3) for ratio in found["held"])
         verdict = ("holds" if held <= most else "**behind**") if most else ""
-        rows.append([name, f"{found['requested'] / (1 << 20):,.0f}", *(f"{ratio:.3f}" for ratio in found["held"]),
-                     f"{most:g}" if most else "", verdict, *PEERS_HELD.get(name, [""] * 5)])
-    head = ["trace", "peak requested, MiB", "first pass", "four passes", "at most", " "]
-    peers = ["PyTorch's or CuPy's own", "PyTorch, expandable segments", "RMM pool", "RMM binning", "cudaMallocAsync"]
-    return table(head + peers, rows)
+        rows.append([name, f"{found['requested'] / (1 << 20):,.0f}", *(f"{ratio:.3f}" for ratio in found["held"]), verdict,
+                     *peers_of(theirs, names, lambda one: one["held"]), TODAY])
+    head = ["trace", "peak requested, MiB", "first pass", "four passes", " ", "at most, as PyTorch's expandable segments"]
+    return table(head + [peers.WORDS.get(name, name) for name in list(names)[1:]] + ["measured"], rows)
 
 
 def trace_segments_table(traces):
     rows = []
     for name, found in traces.items():
         times = [ns(found["cold"]), ns(found["warm"])]
-        rows.append([name, *times, *(f"{ratio:.3f}" for ratio in found["held"])])
-    head = ["trace, segments", "first pass, ns", "later passes, ns", "held, first pass", "held, four passes"]
+        rows.append([name, *times, *(f"{ratio:.3f}" for ratio in found["held"]), TODAY])
+    head = ["trace, segments", "first pass, ns", "later passes, ns", "held, first pass", "held, four passes", "measured"]
     return table(head, rows)
 
 
@@ -234,13 +226,14 @@ def main():
     if len(sys.argv) < 3:
         raise SystemExit("usage: figures.py BUILD TRACE...")
     bench = Bench(sys.argv[1])
+    on = machine(bench)
     try:
         rounds = play_rounds(bench)
         segments = bench.graph({"type": "pool", "growth": "segments"}, "device")
         paths = [Path(word) for word in sys.argv[2:]]
         traces, in_segments = ({trace_name(path): trace_measure(bench, path, config) for path in paths}
                                for config in (bench.default, segments))
-        write_section(f"{RUNTIME} work", f"{measured_on(bench)}\n\n{work_table(bench, rounds)}")
+        write_section(f"{RUNTIME} work", f"{sentence(on)}\n\n{work_table(bench, rounds)}")
         write_section(f"{RUNTIME} traces", trace_time_table(bench, rounds, traces), keeps_rows=True)
         write_section(f"{RUNTIME} held", trace_held_table(traces), keeps_rows=True)
         write_section(f"{RUNTIME} segments", trace_segments_table(in_segments), keeps_rows=True)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Measures what an operation takes, and how large a pool's records are, as a program grows; and draws it:
 
-    growth.py BUILD
+    growth.py BUILD [--json FILE]       measures; with --json the figures go into FILE alone
+    growth.py --from FILE               writes such a file's figures, which another machine may have measured
 
 Writes doc/growth-*.svg and the table in doc/performance.md. On the software device: its driver calls cost little, so
 what grows is the pool's own work."""
 
+import argparse
+import json
 import sys
+from pathlib import Path
 
 import plot
-from measure import CORES, ROOT, Bench, measured_on, median, say, table, write_section
+from measure import CORES, ROOT, Bench, machine, median, say, sentence, table, write_section
 
 ROUNDS = 3
 SECONDS = 0.2
@@ -126,19 +130,53 @@ def over_memory(bench):
     return axis
 
 
-def main():
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: growth.py BUILD")
-    bench = Bench(sys.argv[1])
+def measure(build):
+    bench = Bench(build)
+    on = machine(bench)
     try:
-        axes = [over_live(bench), over_threads(bench), over_streams(bench), over_memory(bench)]
-        for axis in axes:
-            axis.draw("ns an operation")
-        rows = [row for axis in axes for row in axis.rows()]
-        head = ["", " ns an operation", "the process grew by, bytes per live block", "the pool's own count"]
-        write_section("growth", f"{measured_on(bench)}\n\n{table(head, rows)}")
+        return on, [over_live(bench), over_threads(bench), over_streams(bench), over_memory(bench)]
     finally:
         bench.close()
+
+
+def axis_of(kept):
+    axis = Axis(kept["name"], kept["label"], kept["values"], gibibytes if kept["name"] == "memory" else plot.number)
+    axis.times, axis.metadata = kept["times"], kept["metadata"]
+    return axis
+
+
+def kept(axis):
+    return {name: getattr(axis, name) for name in ("name", "label", "values", "times", "metadata")}
+
+
+def write(on, axes):
+    for axis in axes:
+        axis.draw("ns an operation")
+    rows = [row for axis in axes for row in axis.rows()]
+    head = ["", " ns an operation", "the process grew by, bytes per live block", "the pool's own count"]
+    write_section("growth", f"{sentence(on)}\n\n{table(head, rows)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", metavar="BUILD", nargs="?")
+    parser.add_argument("--json", metavar="FILE", type=Path)
+    parser.add_argument("--from", metavar="FILE", type=Path, dest="file")
+    chosen = parser.parse_args()
+    if (chosen.build is None) == (chosen.file is None) or (chosen.file and chosen.json):
+        parser.error("name a build to measure, or a file with --from")
+    if chosen.file:
+        try:
+            found = json.loads(chosen.file.read_text())
+            write(found["on"], [axis_of(axis) for axis in found["axes"]])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            sys.exit(f"growth.py: {chosen.file} is no file that growth.py --json wrote: {error}")
+    else:
+        on, axes = measure(chosen.build)
+        if chosen.json:
+            chosen.json.write_text(json.dumps({"on": on, "axes": [kept(axis) for axis in axes]}, indent=1) + "\n")
+        else:
+            write(on, axes)
 
 
 if __name__ == "__main__":

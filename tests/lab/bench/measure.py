@@ -109,15 +109,35 @@ def processor():
         return platform.machine()
 
 
-def commit():
-    said = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return f"commit {said.stdout.strip()}, " if said.returncode == 0 else ""
+def version():
+    """The revision, and the hash of the pool's sources: of this clone, or of that which bundle.sh put here."""
+    try:
+        revision, *_, pool = (ROOT / "version").read_text().splitlines()
+        return revision if revision.startswith("not ") else revision.split()[0], pool.split()[-1]
+    except OSError:
+        git = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+        said = subprocess.run(git, capture_output=True, text=True, check=False)
+        return said.stdout.strip() if said.returncode == 0 else "not from a repository", pool_hash()
 
 
-def measured_on(bench):
-    plural = "" if CORES == 1 else "s"
-    return (f"Measured on {time.strftime('%Y-%m-%d')}: {commit()}{processor()}, {CORES} core{plural}, runtime `{RUNTIME}`, "
-            f"beside {bench.host_name}.")
+def pool_hash():
+    done = subprocess.run(["sh", ROOT / "tests/lab/bench/pool_hash.sh"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def machine(bench):
+    """What a table says of its measurement; sentence() makes a sentence of it."""
+    revision, pool = version()
+    return {"date": time.strftime("%Y-%m-%d"), "revision": revision, "pool": pool, "processor": processor(),
+            "cores": CORES, "load": round(os.getloadavg()[0], 1), "runtime": RUNTIME, "beside": bench.host_name}
+
+
+def sentence(on):
+    """tests/check-docs.sh looks for its words on the pool."""
+    age = "" if on["pool"] == pool_hash() else ", of an older pool"
+    return (f"Measured on {on['date']}: revision {on['revision']}, pool `{on['pool']}`{age}; {on['processor']}, "
+            f"{on['cores']} core{'' if on['cores'] == 1 else 's'} (load {on['load']} before), runtime `{on['runtime']}`, "
+            f"beside {on['beside']}.")
 
 
 def table(head, rows):
@@ -135,6 +155,11 @@ def with_earlier_rows(text, earlier):
     known = {name_of(row) for row in text.splitlines() if row.startswith("|")}
     kept = [row for row in earlier.splitlines() if row.startswith("| ") and name_of(row) not in known]
     return "\n".join([text, *kept])
+
+
+def section(name):
+    """What stands between the marks of the section."""
+    return DOCUMENT.read_text().partition(f"<!-- {name}: measured -->\n")[2].partition(f"<!-- {name}: end -->")[0]
 
 
 def write_section(name, text, keeps_rows=False):

@@ -42,7 +42,7 @@ carry() {
   esac
 }
 
-for program in hipmm tests/lab/bench/host_malloc $programs; do carry "$(built "$program")" "$program"; done
+for program in hipmm tests/lab/bench/host_malloc tests/lab/bench/metadata $programs; do carry "$(built "$program")" "$program"; done
 for plugin in $plugins; do
   stem=$(basename "$plugin" .la)
   carry "$build/$(dirname "$plugin")/.libs/$stem.so" "plugins/$stem.so"
@@ -81,7 +81,7 @@ for file in "$source"/tests/data/*.csv.xz "$@"; do
   esac
 done
 for file in etc/hipmm.json tests/lab/gpu/*.py tests/lab/gpu/suites.sh tests/lab/gpu/*.[ch] tests/lab/gpu/*.cu tests/lab/gpu/allocators/*.sh \
-  tests/lab/gpu/allocators/*.[ch]pp include/hipmm/*.h; do
+  tests/lab/gpu/allocators/*.[ch]pp include/hipmm/*.h tests/lab/bench/*.py; do
   for found in "$source"/$file; do carry "$found" "$(dirname "$file")/$(basename "$found")"; done
 done
 carry "$source/tests/lab/gpu/prove.sh" prove.sh
@@ -106,6 +106,7 @@ ${CC-cc} -std=gnu11 -O2 -fno-plt -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared
 {
   git -C "$source" log -1 --format='%h %s' 2>/dev/null || echo 'not from a repository'
   "$folder/hipmm" --version 2>/dev/null || :
+  echo "pool $(sh "$source/tests/lab/bench/pool_hash.sh")"
 } >"$folder/version"
 
 kib=$(du -sk "$folder" | cut -f1)

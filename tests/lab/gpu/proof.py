@@ -103,9 +103,22 @@ class Proof:
     def python(self, script, *words, limit=120, **environment):
         return self.run([sys.executable, "-B", self.bundle / "tests/lab/gpu" / script, *words], limit, **environment)
 
+    def python_text(self, text, limit=60):
+        return self.run([sys.executable, "-c", text], limit)
+
+    def revision(self):
+        """Of the clone that the bundle was made from."""
+        file = self.bundle / "version"
+        return file.read_text().split("\n")[0] if file.exists() else "?"
+
+    def card(self):
+        """The line of `hipmm show` that tells of the first device."""
+        devices = self.hipmm("show", limit=60)
+        return next((line.strip() for line in devices.out.splitlines() if "device" in line), devices.last_words())
+
     def has_module(self, name):
         look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
-        return self.run([sys.executable, "-c", look], 60).status == 0
+        return self.python_text(look).status == 0
 
     def graph(self, *stack, **settings):
         """A file with this stack."""

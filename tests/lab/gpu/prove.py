@@ -50,10 +50,11 @@ STEPS = [
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
     ("ranks", steps_peers.ranks, 90),
-    ("allocators", steps_allocators.allocators, 240),
+    ("allocators", steps_allocators.allocators, 360),
     ("serving", steps_programs.serving, 100),
     ("programs", steps_programs.programs, 280),
     ("sharded", steps_peers.sharded, 90),
+    ("growth", steps_hipmm.growth, 240),
 ]
 
 
@@ -114,9 +115,7 @@ def main():
         print("\n".join(name for name, _, _ in STEPS))
         return 0
     proof = Proof(chosen.bundle, chosen.seconds)
-    devices = proof.hipmm("show", limit=60)
-    version = (proof.bundle / "version").read_text().split("\n")[0] if (proof.bundle / "version").exists() else "?"
-    about = next((line.strip() for line in devices.out.splitlines() if "device" in line), devices.last_words())
+    version, about = proof.revision(), proof.card()
     print(f"hipmm {version}; runtime {proof.runtime}: {about}", flush=True)
     results, words = [], []
     for name, function, limit in STEPS:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The step of prove.py that measures hipmm beside other libraries' allocators, which tests/lab/gpu/allocators makes types of
-hipmm: all by the same commands, by turns in one run."""
+hipmm: all by the same commands, by turns, as many rounds for each. What it found is written as peers.json, which
+tests/lab/bench/peers.py takes into doc/performance.md."""
 
 import concurrent.futures
+import json
 import os
 import statistics
 import time
@@ -44,8 +46,8 @@ WORKLOADS = [("pair", 1, LIVE), ("pair", 4, LIVE), ("pair", 16, LIVE), ("random"
 ROUNDS = 3
 LONG_LOG = 32 << 20  # bytes of a log that is replayed in one round
 
-# Seconds that must be left for a further round of the bench, or of the replays.
-FOR_BENCH, FOR_REPLAYS = 160, 100
+# Seconds that must be left for the replays after a further round of the bench; and for a further round of the replays.
+AFTER_BENCH, FOR_REPLAYS = 160, 100
 
 
 class Allocators:
@@ -60,6 +62,15 @@ class Allocators:
             self.environment.update(ROOMY)
         missing = {} if proof.on_gpu else dict.fromkeys(("rmm", "rmm_async", "torch"), "needs a GPU")
         self.names = [name for name in STACKS if self._is_there(name, missing)]
+
+    def versions(self):
+        """What the figures of other libraries depend on, as far as this machine tells."""
+        found = []
+        if (file := self.folder / "rmm_version").exists():
+            found.append(f"RMM {file.read_text().strip()}")
+        torch = self.proof.python_text("import torch; print(torch.__version__)")
+        found += [f"PyTorch {torch.out.strip()}"] if torch.status == 0 else []
+        return ", ".join(found)
 
     def _is_there(self, name, missing):
         first = STACKS[name][0]
@@ -98,6 +109,9 @@ class Allocators:
         return turn == 0 or self.proof.step_ends - time.monotonic() > seconds
 
 
+GOALS = ["figure", "of", "hipmm", "at most", "", ""]
+
+
 def goal_of(name):
     return LEAST.get(name, LEAST_OF_OTHERS)
 
@@ -111,7 +125,7 @@ class Goals:
 
     def __init__(self, proof):
         self.proof, self.counts = proof, {True: 0, False: 0, None: 0}
-        self.rows = proof.table("goals of the default stack", ["figure", "of", "hipmm", "at most", "", ""])
+        self.rows = proof.table("goals of the default stack", GOALS)
 
     def add(self, figure, of, ours, bound, why, digits):
         holds = None if ours is None or bound is None else ours <= bound
@@ -130,8 +144,7 @@ class Goals:
 
 
 def replay_all(allocators, logs):
-    """By turns: for each log and round, each allocator in a new process. The median of the first passes, the best of the
-    later ones, the most held."""
+    """By turns: for each log and round, each allocator in a new process. The median of the times, the most held."""
     found = {}
     for log, plain in logs:
         names = allocators.among(REPLAYED)
@@ -146,7 +159,7 @@ def replay_all(allocators, logs):
 
 def of_rounds(said):
     return {"first": statistics.median(one["ns_per_op"] for one in said),
-            "later": min(one["ns_per_op_warm"] for one in said),
+            "later": statistics.median(one["ns_per_op_warm"] for one in said),
             "held": max(one["overhead"] for one in said)}
 
 
@@ -217,19 +230,23 @@ def bench_one(proof, allocators, name, kind, threads, live):
 
 
 def bench_all(proof, allocators):
-    """The best of the rounds; those that wait for a lock have one round."""
+    """The median of the rounds, as many for each as there is time for."""
     names = [HOST] if (proof.bundle / "lib/libmimalloc.so.2").exists() else []
     if not names:
         proof.leave_out(HOST, "lib/libmimalloc.so.2 is not in the bundle")
     names += allocators.among(BENCHED)
+    rounds, began = [], time.monotonic()
+    while len(rounds) < ROUNDS:
+        a_round = (time.monotonic() - began) / max(1, len(rounds))
+        if not allocators.has_time(len(rounds), AFTER_BENCH + a_round):
+            break
+        rounds.append({(workload, name): bench_one(proof, allocators, name, *workload)
+                       for workload in WORKLOADS for name in names})
     found = {}
-    for workload in WORKLOADS:
-        for turn in range(ROUNDS):
-            again = [HOST, *OF_HIPMM] if allocators.has_time(turn, FOR_BENCH) else []
-            for name in names if turn == 0 else [name for name in names if name in again]:
-                ns = bench_one(proof, allocators, name, *workload)
-                found[workload, name] = min(filter(None, (ns, found.get((workload, name)))), default=None)
-    return names, found
+    for key in rounds[0]:
+        there = [one[key] for one in rounds if one[key] is not None]
+        found[key] = statistics.median(there) if there else None
+    return names, found, len(rounds)
 
 
 def words_of(workload):
@@ -237,8 +254,8 @@ def words_of(workload):
     return f"{kind}, {threads} thread{'s' if threads > 1 else ''}" + (f", {live:,} live" if live == MANY else "")
 
 
-def show_bench(proof, names, found):
-    rows = proof.table("the bench, ns an operation", ["workload", *names])
+def show_bench(proof, names, found, rounds):
+    rows = proof.table(f"the bench, ns an operation, rounds: {rounds}", ["workload", *names])
     for workload in WORKLOADS:
         rows.append([words_of(workload), *(number(found.get((workload, name))) for name in names)])
 
@@ -257,17 +274,37 @@ def bench_goals(goals, found):
 # ---- The step
 
 
+def by_row(figures, name_of=lambda what: what):
+    """{(what, allocator): figure} as {what: {allocator: figure}}."""
+    rows = {}
+    for (what, name), value in figures.items():
+        rows.setdefault(name_of(what), {})[name] = value
+    return rows
+
+
+def card_of(proof):
+    driver = proof.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    return driver.out.splitlines()[0].replace(", ", ", driver ") if driver.status == 0 and driver.out else proof.card()
+
+
 def allocators(proof):
     there = Allocators(proof)
     packed = sorted((proof.bundle / "traces").glob("*.csv.xz"), key=lambda file: file.stat().st_size)
     logs = [(file.name.removesuffix(".csv.xz"), proof.unpacked(file)) for file in packed]
     proof.check("logs", logs, "there is none in the bundle")
-    names, bench = bench_all(proof, there)
+    names, bench, rounds = bench_all(proof, there)
     passes = replay_all(there, logs)
     fits = fit_all(there, logs, 6 if proof.on_gpu else 2)
-    show_bench(proof, names, bench)
+    show_bench(proof, names, bench, rounds)
     show_logs(proof, there, logs, passes, fits)
     goals = Goals(proof)
     bench_goals(goals, bench)
     log_goals(goals, logs, passes, fits)
     goals.end()
+    result = proof.bundle / "peers.json"
+    result.write_text(json.dumps({
+        "date": time.strftime("%Y-%m-%d"), "revision": proof.revision().split()[0], "card": card_of(proof),
+        "versions": there.versions(), "command": "sh prove.sh allocators",
+        "rounds": f"The bench: the median of {rounds} rounds for each; logs: of up to {ROUNDS}, as many for each",
+        "bench": by_row(bench, words_of), "passes": by_row(passes), "least": by_row(fits), "goals": goals.rows}, indent=1) + "\n")
+    proof.notes.append(f"{result}; in a clone: tests/lab/bench/peers.py {result}")

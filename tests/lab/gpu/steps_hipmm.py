@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The steps of prove.py that run hipmm's own programs: the tests, data under work on streams, logs and the bench."""
 
+import sys
+from pathlib import Path
+
 from proof import mib, number
 
 # The test programs that build stacks over a runtime of the caller's choice. Left out are tests that meet no device
@@ -181,6 +184,17 @@ def bench(proof):
         ratio = ours / theirs if ours and theirs else None
         figures.append([workload, str(threads), number(ours), number(theirs), number(ratio, 2),
                         number(found.get("p50_ns")), number(found.get("p99_ns")), number(found.get("max_ns"), 0)])
+
+
+def growth(proof):
+    """The plots of doc/performance.md, which need a machine that is idle and has many cores, but no GPU."""
+    result = proof.bundle / "growth.json"
+    beside = {"MIMALLOC": str(proof.bundle / "lib/libmimalloc.so.2")}
+    beside = beside if Path(beside["MIMALLOC"]).exists() else {}
+    done = proof.run([sys.executable, "-B", proof.bundle / "tests/lab/bench/growth.py", proof.bundle, "--json", result], 235,
+                     HIPMM_RUNTIME="software", HIPMM_CONFIG=None, **beside)
+    if proof.check("growth", done.status == 0, done.last_words()):
+        proof.notes.append(f"{result}; in a clone: tests/lab/bench/growth.py --from FILE")
 
 
 # ---- Sleep and wake

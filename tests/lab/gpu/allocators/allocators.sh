@@ -65,6 +65,7 @@ build_rmm() {
   done
   mkdir -p "$folder/lib"
   cp -L "$rmm" "$logger" "$folder/lib"
+  cat "$packages/librmm/VERSION" >"$folder/rmm_version" 2>/dev/null || rm -f "$folder/rmm_version"
 }
 
 build_torch() {
