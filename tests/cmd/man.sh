@@ -34,6 +34,22 @@ reads() {
 
 for page in hipmm.1 hipmm.json.5 hipmm-plugin.7; do reads "$pages/$page"; done
 
+# Section 3 has a page, or a link to one, for each function that libhipmm exports, and for each that a header defines inline.
+pages3=$pages/man3
+cat "$top_srcdir/core/libhipmm.map" "$top_srcdir"/include/hipmm/*.h | grep -oE '^ +hipmm_\w+;|^(HIPMM_MUST_CHECK )?static inline .*\(' |
+  grep -oE 'hipmm_\w+[;(]$' | tr -d ';(' | sort -u >"$work/functions"
+[ "$(wc -l <"$work/functions")" -gt 200 ] || fail "the map and the headers name few functions"
+while read -r name; do
+  page=$pages3/$name.3
+  [ -s "$page" ] || { fail "there is no page of $name" && continue; }
+  link=$(sed -n 's/^\.so man3\///p' "$page")
+  page=$pages3/${link:-$name.3}
+  grep -q "^[^.]*$name\b.* .- ." "$page" || fail "$page does not name $name"
+  grep -q "$name(" "$page" || fail "$page does not declare $name"
+done <"$work/functions"
+grep -L '^\.so ' "$pages3"/*.3 | xargs cat >"$work/all.3"
+reads "$work/all.3"
+
 # hipmm.1 has the sub-commands of the usage, in their order, with all options.
 run 0 --help
 awk '/^  [a-z]/ { print $1 }' "$work/out" >"$work/commands"
