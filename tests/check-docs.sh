@@ -37,7 +37,7 @@ done <"$work/pages" >"$work/bad"
 
 # A message is a list item that begins with "* `"; each "…" in it stands for any text. It must be in one string of the sources,
 # where a string can continue in the next literal.
-find core plugins python/hipmm python/src tools etc/quickstart setup.py -type f -exec cat {} + |
+find core plugins m4 python/hipmm python/src tools etc/quickstart -type f -exec cat {} + |
   sed -z 's/\\"/\x01/g; s/"[[:space:]]*\(PRI[a-z]*[0-9]*\)\{0,1\}[[:space:]]*f\{0,1\}"//g; s/\x01/"/g' >"$work/strings"
 sed -n 's/^\* `\(.*\)`$/\1/p' doc/trouble.md >"$work/messages"
 [ -s "$work/messages" ] || echo "doc/trouble.md quotes no message" >>"$work/bad"
