@@ -36,15 +36,18 @@ while read -r page; do
 done <"$work/pages" >"$work/bad"
 
 # A message is a list item that begins with "* `"; each "…" in it stands for any text. It must be in one string of the sources,
-# where a string can continue in the next literal.
+# where a string can continue in the next literal. Each warning and error of the log has an entry.
 find core plugins m4 python/hipmm python/src tools etc/quickstart -type f -exec cat {} + |
-  sed -z 's/\\"/\x01/g; s/"[[:space:]]*\(PRI[a-z]*[0-9]*\)\{0,1\}[[:space:]]*f\{0,1\}"//g; s/\x01/"/g' >"$work/strings"
+  sed -z 's/\\"/\x01/g; s/"[[:space:]]*\(PRI[a-z]*[0-9]*\)\{0,1\}[[:space:]]*f\{0,1\}"//g; s/,\n *"/, "/g; s/\x01/"/g' >"$work/strings"
 sed -n 's/^\* `\(.*\)`$/\1/p' doc/trouble.md >"$work/messages"
 [ -s "$work/messages" ] || echo "doc/trouble.md quotes no message" >>"$work/bad"
 while read -r message; do
   pattern=$(printf '%s\n' "$message" | sed 's/[][\.*^$]/\\&/g; s/^…//; s/…$//; s/…/.*/g')
   grep -qa -e "$pattern" "$work/strings" || echo "doc/trouble.md quotes what no source says: $message" >>"$work/bad"
+  printf '%s\n' "$pattern" >>"$work/patterns"
 done <"$work/messages"
+grep -aE 'HIPMM_LOG_(WARNING|ERROR),.*"[^"]*[a-z]+ [a-z]+' "$work/strings" | grep -av -e '"%s", ' -f "$work/patterns" |
+  sed 's/^ */doc\/trouble.md has no entry for /' >>"$work/bad" || true
 
 # Of a clone: the subjects of commits, and whether what waits for the first release still does.
 if [ -e .git ] && command -v git >/dev/null; then
