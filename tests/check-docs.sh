@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What the documents name is there: files and folders of the tree, links and their anchors, functions, structs, enums, constants
-# and variables of hipmm. Run by `make check`.
+# and variables of hipmm, and the messages that doc/trouble.md quotes. Run by `make check`.
 set -eu
 
 cd "${top_srcdir:?set it to the source folder}"
@@ -34,6 +34,20 @@ while read -r page; do
   grep -oE 'hipmm_[a-z_0-9]+\(|(struct|enum) hipmm_[a-z_]+|HIPMM_[A-Z_0-9]+' "$page" | sed 's/.* //; s/($//' | sort -u |
     grep -vxFf "$work/names" | sed "s|^|$page names |; s|$|, which is not there|" || true
 done <"$work/pages" >"$work/bad"
+
+# A message is a list item that begins with "* `"; each "…" in it stands for any text. It must be in one string of the sources,
+# where a string can continue in the next literal. Each warning and error of the log has an entry.
+find core plugins m4 python/hipmm python/src tools etc/quickstart -type f -exec cat {} + |
+  sed -z 's/\\"/\x01/g; s/"[[:space:]]*\(PRI[a-z]*[0-9]*\)\{0,1\}[[:space:]]*f\{0,1\}"//g; s/,\n *"/, "/g; s/\x01/"/g' >"$work/strings"
+sed -n 's/^\* `\(.*\)`$/\1/p' doc/trouble.md >"$work/messages"
+[ -s "$work/messages" ] || echo "doc/trouble.md quotes no message" >>"$work/bad"
+while read -r message; do
+  pattern=$(printf '%s\n' "$message" | sed 's/[][\.*^$]/\\&/g; s/^…//; s/…$//; s/…/.*/g')
+  grep -qa -e "$pattern" "$work/strings" || echo "doc/trouble.md quotes what no source says: $message" >>"$work/bad"
+  printf '%s\n' "$pattern" >>"$work/patterns"
+done <"$work/messages"
+grep -aE 'HIPMM_LOG_(WARNING|ERROR),.*"[^"]*[a-z]+ [a-z]+' "$work/strings" | grep -av -e '"%s", ' -f "$work/patterns" |
+  sed 's/^ */doc\/trouble.md has no entry for /' >>"$work/bad" || true
 
 # Of a clone: the subjects of commits.
 if [ -e .git ] && command -v git >/dev/null; then

@@ -63,10 +63,16 @@ static int log_descriptor(void)
   return log_descriptor_of(now);
 }
 
-/* There is no place left to report a failure. */
+/* The first line that a file does not take, as on a full disk, is told on standard error. */
 static void log_write_line(int descriptor, const char *line, size_t length)
 {
-  (void)output_file_write(descriptor, line, length, NULL);
+  static atomic_flag is_told = ATOMIC_FLAG_INIT;
+  char told[256];
+  int code = output_file_write(descriptor, line, length, NULL);
+  if (!code || descriptor == STDERR_FILENO || atomic_flag_test_and_set(&is_told)) return;
+  snprintf(told, sizeof told, "hipmm: warning: the log cannot be written: %s; lines are lost\n",
+           output_file_reason(code));
+  (void)output_file_write(STDERR_FILENO, told, strlen(told), NULL);
 }
 
 static int log_parse_level(const char *word, size_t length)

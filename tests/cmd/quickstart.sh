@@ -175,11 +175,34 @@ done
 prints "^fetching CUDA's headers .*failed\$"
 unset DRIVER CONFIGURE_FLAGS
 
+# A step that broke half-way is not taken for done, and its failure says what the machine lacks.
+printf '#!/bin/sh\necho all: >Makefile; exit 1\n' >clone/configure
+BUILD=build-broken sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null && fail "it succeeds although configure failed"
+[ ! -e clone/build-broken/Makefile ] || fail "a failed configure leaves a Makefile"
+! grep -q 'is full' "$work/out" || fail "a disk with room is called full"
+printf '#!/bin/sh\necho; echo "/dev/disk 100 99 1 99%% /"\n' >tools/df
+chmod +x tools/df
+BUILD=build-broken sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null && fail "it succeeds although configure failed"
+prints '^The disk of build-broken is full'
+rm tools/df
+BUILD=etc/hipmm.json sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null && fail "a file is taken for the build folder"
+prints ' cannot write in .*, or in etc/hipmm.json\. '
+mkdir "with a blank"
+if [ -x "$top_srcdir/configure" ]; then
+  (cd "with a blank" && "$top_srcdir/configure") >"$work/out" 2>&1 && fail "configure goes on in a folder with a blank"
+  prints '^configure: error: hipmm cannot be built in, or installed into, a folder whose path has a blank'
+fi
+printf '#!/bin/sh\nprintf not-installed\n' >tools/dpkg-query
+printf '#!/bin/sh\necho 0\n' >tools/id
+printf "#!/bin/sh\necho \"Temporary failure resolving 'deb.debian.org'\"; exit 1\n" >tools/apt-get
+chmod +x tools/id
+sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null && fail "it goes on although packages cannot be fetched"
+prints '^The packages cannot be fetched'
+
 # Who cannot install is told what is missing.
 printf '#!/bin/sh\necho 1000\n' >tools/id
 printf '#!/bin/sh\necho "sudo: no" >&2; exit 1\n' >tools/sudo
-printf '#!/bin/sh\nprintf not-installed\n' >tools/dpkg-query
-chmod +x tools/id tools/sudo
+chmod +x tools/sudo
 sh clone/etc/quickstart >"$work/out" 2>"$work/err" </dev/null && fail "it goes on without packages"
 prints '^  apt-get install gcc libc6-dev '
 finish

@@ -110,6 +110,10 @@ if [ -w /dev/full ]; then
     [ $got = 1 ] || fail "hipmm $words >/dev/full: exit status $got instead of 1"
     grep -q '^hipmm: cannot write to standard output' "$work/err" || fail "hipmm $words >/dev/full says nothing"
   done
+  HIPMM_LOG=trace:/dev/full "$hipmm" bench --workload pair --seconds 0.01 --config "$top_srcdir/etc/hipmm.json" >"$work/out" 2>"$work/err" ||
+    fail "a log on a full disk ends the command"
+  [ "$(grep -c '^hipmm: warning: the log cannot be written: No space left on device; lines are lost$' "$work/err")" = 1 ] ||
+    fail "a log on a full disk is not told of once: $(cat "$work/err")"
 fi
 "$hipmm" --help >&- 2>"$work/err"
 got=$?
