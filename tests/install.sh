@@ -307,14 +307,14 @@ mkdir -p "$root/elsewhere/hipmm"
 (cd "$root/elsewhere" && PATH=$bin:$PATH hipmm describe pool >/dev/null)
 echo "the installed command finds its plugins from the PATH too"
 
-# What README.md shows must do what it says.
+# What README.md and doc/graph.md show must do what they say.
 cd "$root"
-# shown LANGUAGE N: the Nth block of that language in README.md
+# shown PAGE LANGUAGE N: the Nth block of that language in the page
 shown() {
-  awk -v fence="\`\`\`$1" -v n="$2" '/^```/ { inside = $0 == fence && ++seen == n; next } inside' "$top_srcdir/README.md"
+  awk -v fence="\`\`\`$2" -v n="$3" '/^```/ { inside = $0 == fence && ++seen == n; next } inside' "$top_srcdir/$1"
 }
-shown c 2 >readme.c
+shown README.md c 1 >readme.c
 compile readme readme.c
-shown json 2 >hipmm.json
+shown doc/graph.md json 2 >hipmm.json
 HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=1GiB,devices=2 ./readme | grep -q '^1 MiB at 0x.* on runtime software$'
-echo "README's program runs on README's graph"
+echo "README's program runs on the graph of doc/graph.md"
