@@ -44,5 +44,12 @@ if [ -e .git ] && command -v git >/dev/null; then
   [ -z "$(git tag -l 'v*' 2>/dev/null)" ] || ! grep -n 'There is no release yet' doc/abi.md ||
     echo "doc/abi.md speaks of a release that is there" >>"$work/bad"
 fi
+
+# The figures of README.md's first table come from doc/performance.md.
+sed -n '/^| NVIDIA /,/^$/p' README.md | grep -oE '[0-9.,]+ ns|[0-9]\.[0-9]{3}' | sed 's/ ns//' >"$work/figures"
+[ -s "$work/figures" ] || echo "README.md has no figures in its first table" >>"$work/bad"
+while read -r figure; do
+  grep -qwF -- "$figure" doc/performance.md || echo "README.md has the figure $figure, doc/performance.md does not" >>"$work/bad"
+done <"$work/figures"
 cat "$work/bad"
 [ ! -s "$work/bad" ]
