@@ -59,5 +59,11 @@ fi
 
 # doc/support.md is the table that CI takes its versions from.
 ! command -v python3 >/dev/null || PYTHONDONTWRITEBYTECODE=1 python3 etc/release/support.py check >>"$work/bad" || true
+# The figures of README.md's first table come from doc/performance.md.
+sed -n '/^| NVIDIA /,/^$/p' README.md | grep -oE '[0-9.,]+ ns|[0-9]\.[0-9]{3}' | sed 's/ ns//' >"$work/figures"
+[ -s "$work/figures" ] || echo "README.md has no figures in its first table" >>"$work/bad"
+while read -r figure; do
+  grep -qwF -- "$figure" doc/performance.md || echo "README.md has the figure $figure, doc/performance.md does not" >>"$work/bad"
+done <"$work/figures"
 cat "$work/bad"
 [ ! -s "$work/bad" ]

@@ -168,15 +168,4 @@ for words in "--report=graph.json --config graph.json -- true" "--report=data.tx
 done
 cmp -s pool.json graph.json || fail "the report took the place of the graph"
 grep -q '^data$' data.txt || fail "the report took the place of a file that the program reads"
-
-# README.md shows what training.py gets.
-if installed python3 "README.md's report"; then
-  timeout 60 "$hipmm" run --config "$top_srcdir/etc/hipmm.json" --report="$work/report" -- \
-    python3 "$top_srcdir/tests/example/training.py"
-  for file in "$top_srcdir/README.md" "$work/report"; do
-    sed -n '/^hipmm: report of/,/left at exit .*[0-9]/s/process [0-9]*/process N/; s|^  graph .*/etc/|  graph etc/|
-      /^hipmm: report of/,/left at exit .*[0-9]/p' "$file" >"$work/${file##*/}.head"
-  done
-  diff -u "$work/README.md.head" "$work/report.head" || fail "README.md has another report"
-fi
 finish
