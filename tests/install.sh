@@ -135,12 +135,12 @@ if [ "${CXX-}" ]; then
 else
   echo "no C++ compiler: the plugin in C++ was not tried"
 fi
-if command -v rustc >/dev/null; then
+if rustc --version >/dev/null 2>&1; then # rustup's does not without a home
   rustc --edition 2021 --crate-type cdylib -C panic=abort -o "$root/theirs/count_rust.so" \
     "$top_srcdir/tests/example/count_rust.rs"
   conforms Rust "$root/theirs/count_rust.so"
 else
-  echo "rustc is not installed: the plugin in Rust was not tried"
+  echo "no rustc runs here: the plugin in Rust was not tried"
 fi
 # What hipmm-plugin(7) shows: the plugin, and the commands that build, test and describe it.
 # shown_in SECTION: the block of examples there, as a reader sees it

@@ -160,10 +160,10 @@ def test_the_guides_section_on_pytorch_runs(run):
         assert ended.stdout.splitlines()[-1] == "1", ended.stdout
 
 
-def test_the_guides_ranks_are_in_one_table(tmp_path):
-    """Its section on many ranks, started as a launcher would."""
+def test_the_recipes_ranks_are_in_one_table(tmp_path):
+    """The section of doc/recipes.md on ranks, started as a launcher would."""
     top = pathlib.Path(__file__).resolve().parents[2]
-    page = (top / "doc/python.md").read_text()
+    page = (top / "doc/recipes.md").read_text().split("\n## MPI and torchrun\n", 1)[1]
     (tmp_path / "rank.py").write_text(programs_of(page)["rank.py"][0])
     (tmp_path / "hipmm.json").write_text(re.search(r"```json\n(.*?)```", page, re.S)[1])
     for rank in "01":
@@ -172,7 +172,7 @@ def test_the_guides_ranks_are_in_one_table(tmp_path):
     ended = subprocess.run(
         [_library.command(), "run", "--merge", "report.*.json"], cwd=tmp_path, capture_output=True, text=True
     )
-    printed = re.search(r"\$ hipmm run --merge [^\n]*\n(.*?)```", page, re.S)[1]
+    printed = re.search(r"rank\.py\n\$ hipmm run --merge [^\n]*\n(.*?)```", page, re.S)[1]
     masks = [(platform.node(), "HOST"), ("node1", "HOST"), (r"process \d+", "process N"), (r"HOST +\d+ ", "HOST N ")]
     masks += [(r"python[\d.]*", "python"), (" +", " ")]
     for pattern, text in masks:

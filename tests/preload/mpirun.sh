@@ -11,6 +11,11 @@ command -v mpirun >/dev/null || {
 unset HIPMM_RUNTIME
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$work
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM TMPDIR
+timeout 120 mpirun -n 2 --oversubscribe true >err 2>&1 </dev/null || {
+  cat err
+  echo "mpirun runs nothing here; it wants a network, if only the loopback"
+  exit 77
+}
 cat >hipmm.json <<'END'
 { "runtime": { "type": "software", "devices": 2 },
   "report": "report.%h.%r.json",

@@ -66,7 +66,8 @@ bool run_find_pool(struct source *source)
 static bool run_environment_can_name(const char *file)
 {
   if (!strpbrk(file, " :\t\n")) return true;
-  say("run: %s: the loader cannot preload a file whose name has a blank or a colon", file);
+  say("run: %s: the loader cannot preload a file whose name has a blank or a colon; install hipmm in another folder",
+      file);
   return false;
 }
 
