@@ -94,7 +94,10 @@ mkdir -p "$folder" 2>/dev/null || fail "the folder $folder cannot be made"
 
 # ---- The commit and the tag, in a temporary clone ----
 
-work=$(mktemp -d)
+work=$(mktemp -d) || fail "no temporary folder can be made; set TMPDIR to a folder with room"
+case $work in
+*[[:space:]]*) fail "Automake cannot build in a folder with a space in its path: $work; set TMPDIR to another" ;;
+esac
 result=$work/result # all files, until the last step has passed
 mkdir "$result"
 trap 'rm -rf "$work"' EXIT
