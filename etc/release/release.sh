@@ -96,7 +96,7 @@ mkdir -p "$folder" 2>/dev/null || fail "the folder $folder cannot be made"
 # ---- The commit and the tag, in a temporary clone ----
 
 work=$(mktemp -d) || fail "no temporary folder can be made; set TMPDIR to a folder with room"
-trap 'rm -rf "$work"; rmdir "$folder" 2>/dev/null' EXIT # the folder, if nothing came into it
+trap 'rm -rf "$work"; rmdir "$folder" 2>/dev/null || true' EXIT # the folder, if nothing came into it
 trap 'exit 1' HUP INT TERM
 case $work in
 *[[:space:]]*) fail "Automake cannot build in a folder with a space in its path: $work; set TMPDIR to another" ;;
