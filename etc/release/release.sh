@@ -61,7 +61,8 @@ for tool in autoconf automake libtoolize:libtool make pkg-config xz:xz-utils cc:
 [ ! "${KEY-}" ] || needs gpg gnupg
 [ ! "$lacking" ] || fail "these tools are missing:$lacking. Install them, or leave parts out (PARTS=\"notes tarball\")."
 
-[ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$(pwd -P)" ] || fail "$clone is no clone of the repository; a release has a commit and a tag"
+top=$(git rev-parse --show-toplevel 2>&1) || fail "a release has a commit and a tag, so it is made in a clone. git says of $clone: $top"
+[ "$top" = "$(pwd -P)" ] || fail "$clone is no clone, but a folder in $top"
 changes=$(git status --porcelain)
 [ ! "$changes" ] || fail "the tree has changes; commit or remove them:
 $changes"
@@ -94,11 +95,14 @@ mkdir -p "$folder" 2>/dev/null || fail "the folder $folder cannot be made"
 
 # ---- The commit and the tag, in a temporary clone ----
 
-work=$(mktemp -d)
+work=$(mktemp -d) || fail "no temporary folder can be made; set TMPDIR to a folder with room"
+trap 'rm -rf "$work"; rmdir "$folder" 2>/dev/null || true' EXIT # the folder, if nothing came into it
+trap 'exit 1' HUP INT TERM
+case $work in
+*[[:space:]]*) fail "Automake cannot build in a folder with a space in its path: $work; set TMPDIR to another" ;;
+esac
 result=$work/result # all files, until the last step has passed
 mkdir "$result"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 began=$(date +%s)
 
 # step WORDS COMMAND...: a failure shows the end of the output, and is the end
@@ -115,6 +119,7 @@ step() {
     echo "done ($(($(date +%s) - since)) s)"
   else
     echo failed
+    [ -s "$work/log" ] || fail "\"$words\" failed without a word; is there room in ${TMPDIR:-/tmp}?"
     tail -n 40 "$work/log" >&2
     cp "$work/log" "$folder.log" 2>/dev/null || true
     fail "\"$words\" failed; its last lines are above, all of them are in $folder.log. This clone is as it was."

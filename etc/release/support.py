@@ -17,7 +17,6 @@ LEVELS = {"ci": "each change", "hand": "by hand", "compiled": "compiled only", "
 
 # What a step of .ci/run is called on the page, and the words of .ci/run that show that the step is there
 STEPS = {
-    "first": ("the first run", 'run "first run"'),
     "chroot": ("all tests in a bare {}", "(table chroot)"),
     "aarch64": ("aarch64 in a bare {}", "(table aarch64)"),
     "clang": ("unit tests and plugins with clang {}", "(table clang)"),
@@ -59,8 +58,8 @@ def page():
     text = """# What hipmm works with
 
 Made by `etc/release/support.py` from `etc/release/support.tsv`, from which `.ci/run` takes the versions that it tests. *each
-change*: `.ci/run` tests it; *by hand*: the tests named ran once, on that day; *compiled only*: the sources compile without a
-warning, and nothing ran; *not tried*: it may work. [abi.md](abi.md) says when a version is dropped.
+change*: `.ci/run` tests it; *by hand*: the tests named ran once, on that day; *compiled only*: the compiler accepted the
+sources without a warning on that day, and nothing ran; *not tried*: it may work. [abi.md](abi.md) says when a version is dropped.
 """
     last = None
     for of, version, level, by, step, argument, note in rows():
