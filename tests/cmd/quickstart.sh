@@ -79,8 +79,11 @@ prints '^FAIL: tests/one$'
 prints '^FAIL: the detail$'
 ! grep -q '^ERROR' "$work/out" || fail "what a skipped test wrote is among the failures"
 [ "$(tail -n 1 "$work/out")" = "1 passed, 1 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
-sed -i "s/'PASS:  1' 'FAIL:  1'/'PASS:  2' 'FAIL:  0'/; /tests.one/d; /exit 1/d" tools/make
+sed -i "s/'PASS:  1' 'FAIL:  1'/'PASS:  2' 'FAIL:  0'/; s/'SKIP:  0'/'SKIP:  1'/; /tests.one/d; /exit 1/d
+  s/first test/&\nSKIP: tests\/asks - a part: a tool is missing/" tools/make
 quickstart check
+prints '^SKIP: tests/asks - a part: a tool is missing$'
+prints '^1 skipped$'
 [ "$(tail -n 1 "$work/out")" = "2 passed, 0 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
 grep -q '^first test$' clone/build/quickstart.failed.log || fail "the log of the run that failed is lost"
 grep -q '^FAIL: tests/one$' clone/build/test-suite.failed.log || fail "the tests' log of the run that failed is lost"
