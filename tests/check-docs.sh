@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # What the documents name is there: files and folders of the tree, links and their anchors, functions, structs, enums, constants
-# and variables of hipmm, and the messages that doc/trouble.md quotes. Run by `make check`.
+# and variables of hipmm, and the messages that doc/trouble.md quotes. Figures say when they were measured and, of an older pool,
+# that they are. Run by `make check`.
 set -eu
 
 cd "${top_srcdir:?set it to the source folder}"
+. tests/support/skip.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 find . -maxdepth 1 -name '[CRS]*.md' >"$work/pages"
@@ -49,8 +51,31 @@ done <"$work/messages"
 grep -aE 'HIPMM_LOG_(WARNING|ERROR),.*"[^"]*[a-z]+ [a-z]+' "$work/strings" | grep -av -e '"%s", ' -f "$work/patterns" |
   sed 's/^ */doc\/trouble.md has no entry for /' >>"$work/bad" || true
 
+# doc/performance.md: "`FILE`: `LINE`" quotes a bound that a test has; and each measurement is of this pool, or says otherwise.
+grep -oE '`tests/cmd/[a-z_]*\.sh`: `[^`]*`' doc/performance.md | tr -d '`' | while IFS= read -r quoted; do
+  grep -qxF -- "${quoted#*: }" "${quoted%%: *}" || echo "doc/performance.md quotes ${quoted#*: }, which ${quoted%%: *} lacks"
+done >>"$work/bad"
+pool=$(sh tests/lab/bench/pool_hash.sh)
+grep '^Measured on .*runtime `' doc/performance.md | while IFS= read -r line; do
+  case $line in
+  *"pool \`$pool\`, of an older pool"*) echo "doc/performance.md: this measurement is of today's pool, and says otherwise: $line" ;;
+  *"pool \`$pool\`"* | *", of an older pool"*) ;;
+  *) echo "doc/performance.md: this measurement must say \", of an older pool\" (today's is $pool): $line" ;;
+  esac
+done >>"$work/bad"
+! installed python3 "the tables of other allocators" || python3 -B tests/lab/bench/peers.py --check 2>>"$work/bad" || true
+
+# doc/trust.md: each row of its table has a command and a day.
+sed -n '/^| promise /,/^$/p' doc/trust.md | sed 1,2d | grep -v '`.* | .*20[0-9][0-9]-[01][0-9]-[0-3][0-9]' |
+  sed 's/^/doc\/trust.md: this row has no command, or no day: /' >>"$work/bad" || true
+
+# What is skipped is counted (tests/README.md): no script asks in silence whether a program is there.
+find tests python/tests -name '*.sh' ! -name skip.sh ! -name check-docs.sh -exec grep -Hn 'command -v' {} + |
+  grep -vE '\$\(command|\|\| *(skip|leave|leave_out|why=|\{ echo|$)' |
+  sed 's/$/: use skip() or installed() of tests\/support\/skip.sh/' >>"$work/bad" || true
+
 # Of a clone: the subjects of commits.
-if [ -e .git ] && command -v git >/dev/null; then
+if [ -e .git ] && installed git "the subjects of commits"; then
   git log --since=2026-11-28 --no-merges --format='%at %h %s' 2>/dev/null | awk '$1 >= 1795910400 { # 2026-11-29
     subject = substr($0, length($1 $2) + 3)
     if (length(subject) > 72) print "commit " $2 ": a subject has at most 72 characters (CONTRIBUTING.md): " subject
@@ -58,7 +83,7 @@ if [ -e .git ] && command -v git >/dev/null; then
 fi
 
 # doc/support.md is the table that CI takes its versions from.
-! command -v python3 >/dev/null || PYTHONDONTWRITEBYTECODE=1 python3 etc/release/support.py check >>"$work/bad" || true
+! installed python3 "the table behind doc/support.md" || PYTHONDONTWRITEBYTECODE=1 python3 etc/release/support.py check >>"$work/bad" || true
 # The figures of README.md's first table come from doc/performance.md.
 sed -n '/^| NVIDIA /,/^$/p' README.md | grep -oE '[0-9.,]+ ns|[0-9]\.[0-9]{3}' | sed 's/ ns//' >"$work/figures"
 [ -s "$work/figures" ] || echo "README.md has no figures in its first table" >>"$work/bad"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Lines of core/, plugins/ and tools/ that the test suite runs, for each file and in all (Debian: gcovr). A build with
+# Lines of core/, plugins/, tools/ and python/src that the test suite runs, for each file and in all (Debian: gcovr). A build with
 # instrumentation in a folder of its own, one `make check`, and a report; it takes about twice as long as the tests.
 #
 #     sh tests/coverage.sh [FOLDER]          in FOLDER, build-coverage by default
 #     sh tests/coverage.sh --report [FOLDER] the report alone, of the runs so far
 #
 # FOLDER/coverage.txt has a line per file, FOLDER/coverage/index.html shows each line. Fails if a file of core/, of
-# plugins/ or of tools/command is below 90 % of lines, or all of them together are below 95 %. Left out is
+# plugins/, of tools/command or of python/src is below 90 % of lines, or all of them together are below 95 %. Left out is
 # core/plugin/builtin.c, which is for static builds alone (tests/static_library.sh). The nvidia runtime is there where CUDA's
 # headers are.
 set -eu
@@ -35,16 +35,16 @@ instrument() {
 # A test that fails, as those that compare sizes of the library do in a build with instrumentation, still counts lines.
 test_all() {
   find . -name '*.gcda' -delete
-  make -s -k -j "$jobs" check >check.log 2>&1 || echo "tests failed in this build (see $build/check.log):" \
+  EXTENSION_CFLAGS="-O1 -g --coverage -fprofile-update=prefer-atomic" make -s -k -j "$jobs" check >check.log 2>&1 || echo "tests failed in this build (see $build/check.log):" \
     "$(sed -n 's/^FAIL: \([^ ]*\).*/\1/p' check.log | sort -u | tr '\n' ' ')"
 }
 
 report() {
   mkdir -p coverage
   gcovr --root "$top" --object-directory . -j "$jobs" --gcov-ignore-parse-errors \
-    --filter "$top/core/" --filter "$top/plugins/" --filter "$top/tools/" \
+    --filter "$top/core/" --filter "$top/plugins/" --filter "$top/tools/" --filter "$top/python/src/" \
     --exclude "$top/core/plugin/builtin.c" \
-    --json-summary coverage.json --txt coverage.txt --html-details coverage/index.html core plugins tools \
+    --json-summary coverage.json --txt coverage.txt --html-details coverage/index.html core plugins tools python \
     >gcovr.log 2>&1 || { tail -n 5 gcovr.log; exit 1; }
 }
 
@@ -60,7 +60,7 @@ for file in low:
     print(f"{file['filename']}: {file['line_covered']} of {file['line_total']} lines, {file['line_percent']:.1f} %")
 others = [file for file in files if file not in held]
 percent = f"{100 * covered / total:.1f} %"
-print(f"core, plugins and the command: {len(held)} files, {covered} of {total} lines, {percent}; {len(low)} below 90 %")
+print(f"core, plugins, the command and python/src: {len(held)} files, {covered} of {total} lines, {percent}; {len(low)} below 90 %")
 print(f"tools/preload: {len(others)} files, {sum(file['line_covered'] for file in others)} of",
       f"{sum(file['line_total'] for file in others)} lines")
 sys.exit(bool(low) or covered < total * 0.95)

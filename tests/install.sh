@@ -6,6 +6,7 @@
 # may depend on the configured prefix. Run by `make check`, which sets the variables in capitals and the two tops.
 set -eu
 : "${top_srcdir:?}" "${top_builddir:?}"
+. "$top_srcdir/tests/support/skip.sh"
 [ -z "${SANITIZER_FLAGS-}" ] || { echo "the build without sanitizers looks at this"; exit 77; }
 
 root=$(mktemp -d)
@@ -133,14 +134,14 @@ if [ "${CXX-}" ]; then
     -o "$root/theirs/count_cpp.so" "$top_srcdir/tests/example/count_cpp.cpp"
   conforms C++20 "$root/theirs/count_cpp.so"
 else
-  echo "no C++ compiler: the plugin in C++ was not tried"
+  skip_part "the plugin in C++" "no C++ compiler was found"
 fi
-if rustc --version >/dev/null 2>&1; then # rustup's does not without a home
+if ! rustc --version >/dev/null 2>&1; then # rustup's does not run without a home
+  skip_part "the plugin in Rust" "no rustc runs here"
+else
   rustc --edition 2021 --crate-type cdylib -C panic=abort -o "$root/theirs/count_rust.so" \
     "$top_srcdir/tests/example/count_rust.rs"
   conforms Rust "$root/theirs/count_rust.so"
-else
-  echo "no rustc runs here: the plugin in Rust was not tried"
 fi
 # What hipmm-plugin(7) shows: the plugin, and the commands that build, test and describe it.
 # shown_in SECTION: the block of examples there, as a reader sees it

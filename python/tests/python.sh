@@ -3,14 +3,12 @@
 #
 # The tests of the Python package, over the software device: the package of the sources, with an extension that is linked
 # to this build's libhipmm, in a virtual environment of the build folder with NumPy and pytest from PyPI. Run by
-# `make check`. Arguments go to pytest. PYTHON=/usr/local/bin/python3.13 names another Python.
+# `make check`. Arguments go to pytest. PYTHON=/usr/local/bin/python3.13 names another Python, EXTENSION_CFLAGS more flags
+# for the extension.
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
-skip() {
-  echo "$*"
-  exit 77
-}
+. "$top_srcdir/tests/support/skip.sh"
 
 [ -z "${SANITIZER_FLAGS-}" ] || skip "python3 has no sanitizers"
 [ -e "$top_builddir/.libs/libhipmm.so" ] || skip "no shared library was built"
@@ -45,7 +43,7 @@ ln -s "$top_builddir/hipmm" "$package/bin/hipmm"
 # shellcheck disable=SC2086 # CC may be several words
 ${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror -fno-plt -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared \
   -I"$top_srcdir/include" -I"$include" -o "$package/_hipmm.abi3.so" "$top_srcdir"/python/src/*.c \
-  -L"$top_builddir/.libs" -lhipmm -Wl,-rpath,"$(cd "$top_builddir" && pwd)/.libs"
+  ${EXTENSION_CFLAGS-} -L"$top_builddir/.libs" -lhipmm -Wl,-rpath,"$(cd "$top_builddir" && pwd)/.libs"
 
 # ---- The tests ----
 

@@ -114,3 +114,26 @@ print(right)
 """
     counts = [int(run(program, way, env={"HIPMM_SOFTWARE": "scheduler=stepped,seed=3"}).stdout) for way in ("wait", "no")]
     assert counts[0] == 20 > counts[1]
+
+
+def test_order_with_arrays(run):
+    """As above: a copy on the first stream of what was filled on the second one, which only the array's stream orders."""
+    program = """
+import hipmm, sys, types
+hipmm.init({"runtime": "software", "stack": ["pool", "device"]})
+right = 0
+for _ in range(20):
+    first, second = hipmm.Stream(non_blocking=True), hipmm.Stream(non_blocking=True)
+    buffer = hipmm.Buffer(1000, second)
+    buffer.fill(0)
+    buffer.synchronize()
+    buffer.fill(5)
+    interface = {**buffer.__cuda_array_interface__, **({} if sys.argv[1] == "stream" else {"stream": None})}
+    array = types.SimpleNamespace(__cuda_array_interface__=interface)
+    right += hipmm.Buffer.copy_of(array, first).read() == bytes([5]) * 1000
+    second.synchronize()
+print(right)
+"""
+    environment = {"HIPMM_SOFTWARE": "scheduler=stepped,seed=3"}
+    counts = [int(run(program, way, env=environment).stdout) for way in ("stream", "no")]
+    assert counts[0] == 20 > counts[1]

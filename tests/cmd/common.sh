@@ -4,6 +4,7 @@
 # number of failed checks.
 
 : "${top_builddir:?set it to the build folder}" "${top_srcdir:?set it to the source folder}"
+. "$top_srcdir/tests/support/skip.sh"
 here=$top_srcdir/tests/cmd
 hipmm=$top_builddir/hipmm
 work=$(mktemp -d) || exit 99
@@ -19,13 +20,6 @@ failed=0
 fail() {
   echo "FAIL: $*"
   failed=$((failed + 1))
-}
-
-# installed PROGRAM WHAT: whether the program is installed. If not, says what is not tested without it.
-installed() {
-  command -v "$1" >/dev/null && return
-  echo "SKIPPED: $2: $1 is missing"
-  return 1
 }
 
 finish() {

@@ -134,7 +134,7 @@ hipmm=$work/alone/bin/hipmm
 # judged MODE OWNER: whether the folder is looked into; only root can give it away
 judged() {
   chmod "$1" alone/plugins
-  chown "$2" alone/plugins 2>/dev/null || return 0
+  chown "$2" alone/plugins 2>/dev/null || { skip_part "plugins of user $2" "only root can give a folder away" && return; }
   if [ "$1" = 755 ] && [ "$2" = "$(id -u)" ]; then
     run 0 plugins
     prints '^sample '

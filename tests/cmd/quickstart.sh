@@ -5,10 +5,7 @@
 # CONFIGURE_FLAGS has no effect, and that there is no GPU no more than once. And in folders that are not configured yet.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 unset HIPMM_PLUGIN_PATH BUILD CONFIGURE_FLAGS PACKAGES
-command -v xz >/dev/null || {
-  echo "xz is missing"
-  exit 77
-}
+command -v xz >/dev/null || skip "xz is missing"
 
 mkdir -p clone/etc clone/build clone/tests/data tools
 cp "$top_srcdir/etc/quickstart" "$top_srcdir/etc/hipmm.json" clone/etc/
@@ -53,7 +50,7 @@ grep -q '<html' clone/build/report.html || fail "the report is no page"
 
 # On a terminal no line with progress reaches the last column: it would not be overwritten, but stay.
 printf '#!/bin/sh\nsleep .3\n' >tools/make
-if command -v script >/dev/null; then
+if installed script "progress on a terminal"; then
   for columns in 30 60 100; do
     script -qec "stty cols $columns; sh clone/etc/quickstart" /dev/null >"$work/out" 2>&1 </dev/null ||
       fail "quickstart fails on a terminal of $columns columns"
@@ -82,8 +79,11 @@ prints '^FAIL: tests/one$'
 prints '^FAIL: the detail$'
 ! grep -q '^ERROR' "$work/out" || fail "what a skipped test wrote is among the failures"
 [ "$(tail -n 1 "$work/out")" = "1 passed, 1 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
-sed -i "s/'PASS:  1' 'FAIL:  1'/'PASS:  2' 'FAIL:  0'/; /tests.one/d; /exit 1/d" tools/make
+sed -i "s/'PASS:  1' 'FAIL:  1'/'PASS:  2' 'FAIL:  0'/; s/'SKIP:  0'/'SKIP:  1'/; /tests.one/d; /exit 1/d
+  s/first test/&\nSKIP: tests\/asks - a part: a tool is missing/" tools/make
 quickstart check
+prints '^SKIP: tests/asks - a part: a tool is missing$'
+prints '^1 skipped$'
 [ "$(tail -n 1 "$work/out")" = "2 passed, 0 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
 grep -q '^first test$' clone/build/quickstart.failed.log || fail "the log of the run that failed is lost"
 grep -q '^FAIL: tests/one$' clone/build/test-suite.failed.log || fail "the tests' log of the run that failed is lost"

@@ -242,11 +242,7 @@ run 1 replay --fit --card 1MiB --config pooled.json leaky.csv
 prints '^This program needs 2 MiB; it does not fit on a 1 MiB card: 1 MiB are missing\.$'
 
 # Real programs, through the stack that is recommended to a newcomer.
-if ! command -v xz >/dev/null; then
-  [ $failed = 0 ] || finish
-  echo "xz is missing, so the logs of real programs were not replayed"
-  exit 77
-fi
+installed xz "the logs of real programs" || finish
 for log in resnet50_train cupy_frames; do xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 99; done
 run 0 replay --json --repeat 2 --config "$top_srcdir/etc/hipmm.json" resnet50_train.csv
 is events 62287

@@ -113,7 +113,7 @@ for event, held in enumerate(live):
     assert pages[left] + (pages[left + 1] - pages[left]) * (at - left) >= held, event
 END
 run 0 report resnet50_train.csv -o training.html
-! command -v node >/dev/null || node "$here/page_lines.js" training.html >"$work/clean" || fail "$(cat "$work/clean")"
+! installed node "the lines that the page draws" || node "$here/page_lines.js" training.html >"$work/clean" || fail "$(cat "$work/clean")"
 # What differs at the peak of a training, counted by another program.
 python3 - resnet50_train.csv training.json <<'END' || fail "the rises of a training"
 import csv, json, sys

@@ -7,14 +7,11 @@
 HIPMM_RUNTIME=software
 HIPMM_LOG=error
 export HIPMM_RUNTIME HIPMM_LOG
-[ -w /dev/shm ] || {
-  echo "/dev/shm cannot be written here"
-  exit 77
-}
+[ -w /dev/shm ] || skip "/dev/shm cannot be written here"
 
 echo '{ "publish": true, "stack": ["statistics", "pool", "device"] }' >hipmm.json
 echo '{ "stack": ["statistics", "pool", "device"] }' >silent.json
-python3=$(command -v python3) || exit 77
+python3=$(command -v python3) || skip "python3 is missing"
 # Ends all programs, and removes what they leave.
 clean() {
   kill -9 $box $other 2>/dev/null
@@ -140,7 +137,7 @@ rm -f $foreign
 
 # A user who speaks of another user's process is not heard, and speaks of its own beside that.
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 "$@"; }
-if [ "$user" = 0 ] && as_nobody -c '' 2>/dev/null; then
+if is_root "what another user publishes" && installed setpriv "what another user publishes" && as_nobody -c ''; then
   cp "$published.$one" copy
   chmod 755 "$work"
   chmod 644 copy
@@ -172,7 +169,9 @@ fi
 
 # ---- Containers: processes of the same number ----
 
-if unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
+if ! unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
+  skip_part "processes of containers, which have the same number" "unshare cannot make a namespace here"
+else
   for name in box other; do
     unshare --pid --fork --kill-child --mount-proc "./$mark" bench --config hipmm.json --workload random --live 50 --seconds 600 \
       >/dev/null 2>&1 &

@@ -8,6 +8,7 @@
 # rmm_thrust.cpp needs Thrust's headers: THRUST_INCLUDE names their folder, unless they are among the system's or CUDA's.
 set -u
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+. "$top_srcdir/tests/support/skip.sh"
 [ -z "${SANITIZER_FLAGS-}" ] || { echo "the build without sanitizers looks at this"; exit 77; }
 [ -n "${CXX-}" ] || { echo "no C++ compiler was found"; exit 77; }
 
@@ -87,9 +88,9 @@ for source in rmm_resources.cpp rmm_containers.cpp; do
     { head -n 40 "$work/log"; fail "$source does not compile as C++20"; }
 done
 # A program has the sanitizers of the library's own compiler alone.
-[ -n "${SANITIZER_FLAGS-}" ] || ! command -v clang++-14 >/dev/null || programs clang++-14 c++20
+[ -n "${SANITIZER_FLAGS-}" ] || ! installed clang++-14 "programs of RMM, built with clang" || programs clang++-14 c++20
 
-if [ -x "$nvcc" ]; then
+if installed "$nvcc" "RMM's headers, read by nvcc"; then
   for source in rmm_resources.cpp rmm_thrust.cpp; do
     "$nvcc" -std=c++17 -x cu -I"$top_srcdir/include" -I"$top_srcdir/include/hipmm/compat" -c "$sources/$source" \
       -o "$work/object.o" >"$work/log" 2>&1 || { head -n 40 "$work/log"; fail "$source does not compile with nvcc"; }

@@ -6,6 +6,7 @@
 # where it finds Thrust's headers.
 set -u
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+. "$top_srcdir/tests/support/skip.sh"
 [ -n "${CXX-}" ] || { echo "no C++ compiler was found"; exit 77; }
 
 work=$(mktemp -d) || exit 99
@@ -33,7 +34,7 @@ for source in "$top_srcdir"/tests/cpp/test_*.cpp; do
   name=$(basename "$source")
   for compiler in "$CXX" clang++-14; do
     # A program has the sanitizers of the library's own compiler alone.
-    [ "$compiler" = "$CXX" ] || { [ -z "${SANITIZER_FLAGS-}" ] && command -v "$compiler" >/dev/null; } || continue
+    [ "$compiler" = "$CXX" ] || { [ -z "${SANITIZER_FLAGS-}" ] && installed "$compiler" "$name, built with clang"; } || continue
     for standard in c++17 c++20; do
       build "$compiler" $standard "$source" || {
         cat "$work/log"
@@ -44,7 +45,7 @@ for source in "$top_srcdir"/tests/cpp/test_*.cpp; do
       "$work/program" || fail "$name, built with $compiler -std=$standard"
     done
   done
-  [ -x "$nvcc" ] || continue
+  installed "$nvcc" "$name, compiled by nvcc" || continue
   "$nvcc" -std=c++17 -x cu -I"$top_srcdir/include" -c "$source" -o "$work/object.o" >"$work/log" 2>&1 || {
     cat "$work/log"
     fail "$name does not compile with nvcc"
@@ -52,7 +53,7 @@ for source in "$top_srcdir"/tests/cpp/test_*.cpp; do
 done
 
 thrust=$top_srcdir/tests/cpp/thrust.cpp
-if [ -x "$nvcc" ]; then
+if installed "$nvcc" "thrust.cpp, compiled by nvcc"; then
   "$nvcc" -std=c++17 -x cu -I"$top_srcdir/include" -c "$thrust" -o "$work/object.o" >"$work/log" 2>&1 || {
     cat "$work/log"
     fail "thrust.cpp does not compile with nvcc"
@@ -65,6 +66,6 @@ if [ -d "$cuda/cccl/thrust" ]; then
     fail "thrust.cpp does not compile with $CXX"
   }
 else
-  echo "Thrust's headers were not found"
+  skip_part thrust.cpp "Thrust's headers were not found"
 fi
 exit $((failed != 0))

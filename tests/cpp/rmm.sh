@@ -9,6 +9,7 @@
 # the network allow it. Without RMM_INCLUDE, or CUDA's headers, there is nothing to check: `make check` needs no network.
 set -u
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+. "$top_srcdir/tests/support/skip.sh"
 [ -n "${RMM_INCLUDE-}" ] || { echo "RMM_INCLUDE names no folder with RMM's headers"; exit 77; }
 [ -n "${CXX-}" ] || { echo "no C++ compiler was found"; exit 77; }
 case ${SANITIZER_FLAGS-} in ?*) echo "the programs have no sanitizer"; exit 77 ;; esac
@@ -68,7 +69,7 @@ if [ -e "$packages/librmm/lib64/librmm.so" ]; then
     failed=1
   (cd "$work" && HIPMM_RUNTIME=software ./rmm_readme resources) || failed=1
 else
-  echo "RMM's library is not beside its headers: the program is compiled only"
+  skip_part "running programs of RMM" "RMM's library is not beside its headers"
   build cpp/rmm_resources.cpp "$work/object" -c
 fi
 exit $failed

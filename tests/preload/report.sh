@@ -125,7 +125,7 @@ tells '^{"program":"program","process":[0-9]*,"host":"'"$(uname -n)"'","rank":nu
 tells '"functions":{"hipMalloc":{"calls":3,"passed":0,"failed":0}}'
 tells '"memory":\[{"device":0,"kind":"device","stack":null,"peak_requested_bytes":4197376,"live_bytes":4197376,"live_blocks":3,'
 tells '"resources":\[{"device":0,"name":"tracking","report":\["device 0: 3 allocations outstanding, 4197376 bytes",'
-if command -v python3 >/dev/null; then
+if installed python3 "whether the report is JSON"; then
   python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$work/report" || fail "no JSON"
 fi
 run 0 report "$work/report"

@@ -14,10 +14,7 @@ traces=${traces-$top_srcdir/tests/data/cupy_frames.csv.xz}
 poisoned=${poisoned-1500}
 HIPMM_SOFTWARE=memory=64GiB
 export HIPMM_SOFTWARE
-if ! command -v xz >/dev/null; then
-  echo "xz is missing, so no log was replayed"
-  exit 77
-fi
+command -v xz >/dev/null || skip "xz is missing, so no log was replayed"
 
 # options ADAPTOR: with what it stands in a graph, each option with a comma behind it. An adaptor that is not here takes
 # none. They let everything pass, and make it do all its work.

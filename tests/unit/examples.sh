@@ -5,6 +5,7 @@
 # there is a compiler, and does what it says. Run by `make check`, which sets the variables in capitals and the two tops.
 set -eu
 : "${top_srcdir:?}" "${top_builddir:?}"
+. "$top_srcdir/tests/support/skip.sh"
 
 library=$top_builddir/.libs
 [ -e "$library/libhipmm.so" ] || { echo "no shared library was built"; exit 77; }
@@ -40,6 +41,10 @@ for name in stream buffer vector; do
   *) wanted= ;;
   esac
   run "$name" "$wanted" ${CC:-cc} -std=gnu11 -x c
-  [ -z "${CXX-}" ] || run "$name" "$wanted" $CXX -std=c++17 -x c++
+  if [ -n "${CXX-}" ]; then
+    run "$name" "$wanted" $CXX -std=c++17 -x c++
+  else
+    skip_part "the example of $name.h as C++" "no C++ compiler was found"
+  fi
   echo "the example of $name.h works"
 done

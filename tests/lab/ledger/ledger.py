@@ -174,7 +174,7 @@ def page(suites, reasons):
                           str(suite.under.get("passed", 0)), str(len(suite.lost))])
         else:
             table.append([what, "not measured yet", "-", "-", "-"])
-    table.append(["HIP's own tests of ROCm 6.3 (`tests/lab/hip_tests/run.sh`)", "software device, [figures](trust.md#the-software-device-is-hip)", "-", "-", str(len(_hip_rows()))])
+    table.append(["HIP's own tests of ROCm 6.3 (`tests/lab/hip_tests/run.sh`)", "software device, [figures](../tests/lab/hip_tests/README.md)", "-", "-", str(len(_hip_rows()))])
     table.append(["RMM's C++ tests over hipmm's resources (`tests/lab/gpu/rmm_own.py`)", "software device, GPU", "-", "-", str(len(rmm_own.KNOWN))])
     lines += _table(["suite", "on", "pass alone", "pass under run", "stop"], table)
     lines += ["", "A case can also pass only under `hipmm run`, so the columns need not differ by what stops. `make check` runs the cases of",

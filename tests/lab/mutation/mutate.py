@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Mutation test: takes waits, locks, orders of atomics, checks, comparisons and bounds away from a copy of the tree,
 one at a time, builds what contains the line, and runs the programs of tests.txt that run the line: one must fail.
+Of Python, whose patterns begin with `python/`, it changes python/src, and lets each public function and method of
+python/hipmm do nothing; a test of python/tests must fail. TOP/build is used for that, or BUILD of the environment.
 
     tests/lab/mutation/mutate.py run [--seconds 600] [--seed 1] [--kinds wait,check,…] [FILE-PATTERN…]
     tests/lab/mutation/mutate.py report [--diffs]           counts for each file; what survived and is not explained
@@ -33,6 +35,7 @@ from build_commands import BuildCommands, DoesNotCompile, Mutant
 from line_coverage import LineCoverage, identity
 from mutant_tree import MutantTree
 from programs import Limits, run_program
+from python_mutants import PythonMutants, python_sites
 from results import Results, open_survivors, report
 from sites import KINDS, sites_of
 from workspace import HERE, TOP
@@ -63,7 +66,7 @@ def tests_of(rows, name):
 
 
 def all_sites(tree, rows, patterns=(), kinds=KINDS):
-    """In the order of the patterns and, of each, in that of the kinds."""
+    """(the number of the first pattern that fits, the site)"""
     found_files = subprocess.run(["find", "core", "plugins", "-name", "*.[ch]"], cwd=tree, capture_output=True, check=True)
     names = [name for name in sorted(found_files.stdout.decode().split()) if tests_of(rows, name)]
     ranked = []
@@ -72,7 +75,14 @@ def all_sites(tree, rows, patterns=(), kinds=KINDS):
         for site in sites_of(name, read(os.path.join(tree, name))) if ranks else ():
             if site.kind in kinds:
                 ranked.append((ranks[0], site))
+    for site in python_sites(kinds):
+        ranks = [rank for rank, pattern in enumerate(patterns or ["*"]) if fnmatch.fnmatch(site.name, pattern)]
+        ranked += [(ranks[0], site)] if ranks else []
     return ranked
+
+
+def is_python(name):
+    return name.startswith("python/")
 
 
 class Baselines:
@@ -104,6 +114,20 @@ class Baselines:
 Plan = collections.namedtuple("Plan", "programs libraries objects is_run")  # programs: (name, limits)
 
 
+def sites_to_try(options, results, ranked):
+    """In the order of the patterns and, of each, in that of the kinds; sites of the same rank in an order drawn from the seed."""
+    if options.command == "again":
+        survivors = set(open_survivors(results, [site for _, site in ranked]))
+        ranked = [(rank, site) for rank, site in ranked if site.key in survivors]
+    else:
+        ranked = [(rank, site) for rank, site in ranked if not results.of(site.key)]
+    random.Random(options.seed).shuffle(ranked)
+    kinds = options.kinds if options.kinds_given else ()
+    sites = [site for _, site in sorted(ranked, key=lambda entry: (entry[0], kinds.index(entry[1].kind) if kinds else 0))]
+    part, parts = options.part
+    return sites[part - 1::parts]
+
+
 class Run:
     def __init__(self, options, rows, results):
         self.options, self.rows, self.results = options, rows, results
@@ -118,17 +142,7 @@ class Run:
     def sites(self):
         """The sites to try, in order."""
         ranked = all_sites(self.workspace.tree, self.rows, self.options.patterns, self.options.kinds)
-        if self.options.command == "again":
-            survivors = set(open_survivors(self.results, [site for _, site in ranked]))
-            ranked = [(rank, site) for rank, site in ranked if site.key in survivors]
-        else:
-            ranked = [(rank, site) for rank, site in ranked if not self.results.of(site.key)]
-        random.Random(self.options.seed).shuffle(ranked)
-        kinds = self.options.kinds if self.options.kinds_given else ()
-        sites = [site for _, site in sorted(ranked, key=lambda entry: (
-            entry[0], kinds.index(entry[1].kind) if kinds else 0))]
-        part, parts = self.options.part
-        return sites[part - 1::parts]
+        return sites_to_try(self.options, self.results, [(rank, site) for rank, site in ranked if not is_python(site.name)])
 
     def plan_for(self, site):
         """The programs that run the line, or all of tests.txt if none does: the likeliest first, for the time it takes."""
@@ -177,8 +191,7 @@ class Run:
         self.results.add(site, result, by, diff, time.monotonic() - began)
         return plan
 
-    def go(self):
-        end = time.monotonic() + self.options.seconds
+    def go(self, end):
         sites = self.sites()
         print(f"{len(sites)} sites to try", flush=True)
         for number, site in enumerate(sites):
@@ -190,6 +203,22 @@ class Run:
                 print(f"control: {result} {by}", flush=True)
                 if result == "killed":
                     raise SystemExit(f"a test failed without a change: {by}")
+
+
+def run_python(options, results, end):
+    sites = sites_to_try(options, results, [(rank, site) for rank, site in all_sites(TOP, [], options.patterns, options.kinds)])
+    print(f"{len(sites)} sites of Python to try", flush=True)
+    mutants = PythonMutants(os.path.join(options.folder, "python"), os.environ.get("BUILD", os.path.join(TOP, "build")),
+                            options.most_seconds)
+    for site in sites:
+        if time.monotonic() > end:
+            break
+        began, text = time.monotonic(), read(os.path.join(TOP, site.name))
+        changed = site.apply(text)
+        result, by = mutants.judge(site, changed)
+        lines = [] if site.kind == "call" else difflib.unified_diff(text.split("\n"), changed.split("\n"), site.name, site.name,
+                                                                    n=3, lineterm="")
+        results.add(site, result, by, "\n".join(lines) if result == "survived" else "", time.monotonic() - began)
 
 
 def part_of(text):
@@ -209,7 +238,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--part", type=part_of, default=(1, 1), metavar="N/OF", help="every OFth site, from the Nth on")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--most-seconds", type=float, default=60, help="leave out programs that take longer by themselves")
+    parser.add_argument("--most-seconds", type=float, default=60, help="leave out programs, or files of Python's tests, that take longer by themselves")
     parser.add_argument("--kinds", help=f"of {', '.join(KINDS)}")
     parser.add_argument("--diffs", action="store_true")
     options = parser.parse_intermixed_args()
@@ -226,7 +255,11 @@ def main():
         return
     if options.command != "report":
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        Run(options, rows, results).go()
+        end = time.monotonic() + options.seconds
+        if not options.patterns or not all(map(is_python, options.patterns)):
+            Run(options, rows, results).go(end)
+        if not options.patterns or any(map(is_python, options.patterns)):
+            run_python(options, results, end)
     report(results, [site for _, site in all_sites(TOP, rows)], options.diffs)
 
 

@@ -21,7 +21,7 @@ ORDERS = [("memory_order_acquire", "memory_order_relaxed"), ("memory_order_relea
           ("__ATOMIC_ACQ_REL", "__ATOMIC_RELAXED"), ("__ATOMIC_SEQ_CST", "__ATOMIC_RELAXED")]
 COMPARISONS = [(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == ")]
 BOUNDS = [(" + 1", ""), (" - 1", ""), (" + 1", " + 2"), ("++", "--")]
-KINDS = ("wait", "lock", "order", "check", "compare", "bound", "overflow")
+KINDS = ("wait", "lock", "order", "check", "compare", "bound", "overflow", "call")
 
 
 class Site:

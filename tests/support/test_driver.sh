@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# script_driver.sh: what Automake's summary is told of a script that passes, fails or is skipped, and of parts that it skips.
+set -u
+: "${top_srcdir:?set it to the source folder}"
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+cat >"$work/script.sh" <<'END'
+. "$top_srcdir/tests/support/skip.sh"
+installed no-such-program "a part" || echo "the rest goes on"
+installed sh "another part" && exit "$1"
+END
+
+# tells STATUS RESULT: the driver's line and results of the script that ends so
+tells() {
+  sh "$top_srcdir/tests/support/script_driver.sh" --test-name a.sh --log-file "$work/log" --trs-file "$work/trs" \
+    --color-tests no --enable-hard-errors yes --expect-failure no -- sh "$work/script.sh" "$1" >"$work/out"
+  printf '%s: a.sh\nSKIP: a.sh - a part: no-such-program is missing\n' "$2" | diff - "$work/out" || exit 1
+  grep '^:test-result: ' "$work/trs" >"$work/results"
+  printf ':test-result: %s\n:test-result: SKIP a part: no-such-program is missing\n' "$2" | diff - "$work/results" || exit 1
+  grep -qx ":global-test-result: $2" "$work/trs" || { cat "$work/trs"; exit 1; }
+  grep -qx 'the rest goes on' "$work/log" || { cat "$work/log"; exit 1; }
+}
+
+tells 0 PASS
+tells 1 FAIL
+tells 77 SKIP
+tells 99 ERROR
