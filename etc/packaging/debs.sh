@@ -18,8 +18,11 @@ setting() {
 
 # on_host: the part on this machine
 on_host() {
-  suite=$1
+  suite=$1 tarball=
+  [ ! "${3-}" ] || tarball=$(realpath -e "$3")
+  ! ls "$2"/*.deb >/dev/null 2>&1 || { echo "$2 has packages already; name a folder without" >&2; exit 1; }
   mkdir -p "$2/input"
+  [ ! "${CUDA_PATH-}" ] || cp -rL "$CUDA_PATH/include" "$2/input/include"
   SHARE=$(cd "$2" && pwd)
   export SHARE
   cd "$(dirname "$0")/../.."
@@ -30,14 +33,13 @@ on_host() {
   trap 'rm -rf "$SHARE/input"' EXIT
   trap 'exit 1' HUP INT TERM
   version=$(sed -n 's/^AC_INIT(\[hipmm], \[\([^]]*\)].*/\1/p' configure.ac)
-  orig=$SHARE/input/hipmm_$version.orig.tar.xz
-  if [ "${3-}" ]; then
-    cp "$3" "$orig"
+  if [ "$tarball" ]; then
+    version=${tarball##*/hipmm-} version=${version%.tar.xz}
+    cp "$tarball" "$SHARE/input/hipmm_$version.orig.tar.xz"
   else
     commit=$(git -c user.name=hipmm -c user.email=hipmm stash create) # with what is not committed
-    git archive --prefix="hipmm-$version/" "${commit:-HEAD}" | xz -T1 >"$orig"
+    git archive --prefix="hipmm-$version/" "${commit:-HEAD}" | xz -T1 >"$SHARE/input/hipmm_$version.orig.tar.xz"
   fi
-  [ ! "${CUDA_PATH-}" ] || cp -rL "$CUDA_PATH/include" "$SHARE/input/include"
   {
     setting DEBFULLNAME "${DEBFULLNAME:-$(git log -1 --format=%an)}"
     setting DEBEMAIL "${DEBEMAIL:-$(git log -1 --format=%ae)}"

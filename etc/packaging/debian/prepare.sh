@@ -18,7 +18,9 @@ seconds=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y
 # shellcheck source=/dev/null
 . /etc/os-release
 
+umask 022
 cp -r etc/packaging/debian debian
+chmod -R u=rwX,go=rX debian # the modes are in the source package, too
 rm debian/prepare.sh
 if [ "$homepage" ]; then
   sed -i "s|@HOMEPAGE@|$homepage|g" debian/watch debian/upstream/metadata
