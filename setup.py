@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Builds the C parts of the Python distribution: libhipmm, its plugins and the command `hipmm` by configure and make, and
-the extension hipmm._hipmm against them. pyproject.toml has the rest."""
+the extension hipmm._hipmm against them. pyproject.toml has the rest.
+
+With HIPMM_SYSTEM=1, which is for packages of a distribution, only the extension is built: it is linked with the libhipmm that
+the linker finds (LIBRARY_PATH), and the package uses the command `hipmm` of the system."""
 
 import os
 import pathlib
@@ -20,6 +23,7 @@ from setuptools import Extension, setup  # noqa: E402
 from setuptools.command.build_ext import build_ext  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent
+IS_SYSTEM = os.environ.get("HIPMM_SYSTEM") == "1"
 SOURCES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("python/src/*.c"))
 
 
@@ -94,10 +98,11 @@ setup(
             define_macros=[("_GNU_SOURCE", None)],
             libraries=["hipmm"],
             extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-fno-plt"],
-            extra_link_args=["-Wl,-rpath,$ORIGIN/lib"],
+            extra_link_args=[] if IS_SYSTEM else ["-Wl,-rpath,$ORIGIN/lib"],
             py_limited_api=True,
         )
     ],
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
-    cmdclass={"build_ext": BuildAll},
+    cmdclass={} if IS_SYSTEM else {"build_ext": BuildAll},
+    entry_points={} if IS_SYSTEM else {"console_scripts": ["hipmm = hipmm._command:main"]},
 )

@@ -56,10 +56,13 @@ AC_DEFUN([HIPMM_PLUGINS], [
   AC_SUBST([plugindir], ['${libdir}/hipmm/'$HIPMM_PLUGIN_ABI])
 ])
 
-dnl Without a shared library programs link what libhipmm itself needs (hipmm.pc).
+dnl Without a shared library programs link what libhipmm itself needs (hipmm.pc). pkg-config wants even private requirements to
+dnl be installed, so that they are named only if a static library is.
 AC_DEFUN([HIPMM_STATIC_NEEDS], [
   AS_VAR_IF([hipmm_only_static], [yes],
     [PC_LIBS="$LTDL_LIBS $SYSTEM_LIBS" PC_REQUIRES='jansson >= 2.10'], [PC_LIBS= PC_REQUIRES=])
   AC_SUBST([PC_LIBS])
   AC_SUBST([PC_REQUIRES])
+  AS_VAR_IF([enable_static], [yes], [PC_REQUIRES_PRIVATE='jansson >= 2.10'], [PC_REQUIRES_PRIVATE=])
+  AC_SUBST([PC_REQUIRES_PRIVATE])
 ])

@@ -6,14 +6,14 @@
 # Makes a bare Debian (bookworm, trixie, ...), with nothing but what each Debian has, and removes it at the end. In it runs a
 # command of the shell as root, in a clone of this tree in /root/hipmm with its uncommitted changes; and one as an ordinary
 # user, in such a clone in ~/hipmm. Without a command it is a shell. The packages come from where this machine's own do.
-# Needs root or sudo, debootstrap, git, and the right to mount.
+# The folder that SHARE names is /mnt there. Needs root or sudo, debootstrap, git, and the right to mount.
 #
 # Mounts and processes are in namespaces of their own, which end with the command, however it ends: nothing of this machine
 # is below the folder when it is removed.
 set -eu
 
 [ "${1-}" ] || { sed -n 's/^# \{0,1\}//; 4,12p' "$0" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || exec sudo sh "$0" "$@"
+[ "$(id -u)" = 0 ] || exec sudo ${SHARE:+"SHARE=$SHARE"} sh "$0" "$@"
 
 # The second time, in the namespaces
 if [ "${ROOT-}" ]; then
@@ -21,6 +21,7 @@ if [ "${ROOT-}" ]; then
   mount -t proc proc "$ROOT/proc"
   mount --rbind /dev "$ROOT/dev"
   mount -t tmpfs tmpfs "$ROOT/dev/shm"
+  [ ! "${SHARE-}" ] || mount --bind "$SHARE" "$ROOT/mnt"
   # within USER HOME COMMAND
   within() {
     chroot --userspec="$1" "$ROOT" /usr/bin/env -i "HOME=$2" "TERM=${TERM-dumb}" PATH=/usr/sbin:/usr/bin:/sbin:/bin \

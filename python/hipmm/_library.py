@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 
 
 def command() -> str:
-    """The program `hipmm` of this package."""
-    return str(pathlib.Path(__file__).parent / "bin" / "hipmm")
+    """The program `hipmm` of this package, or that of the system where a distribution's package has none."""
+    own = pathlib.Path(__file__).parent / "bin" / "hipmm"
+    return str(own) if own.exists() else shutil.which("hipmm") or str(own)
