@@ -52,4 +52,5 @@ normalize=/usr/share/javascript/normalize.css/normalize.css
 [ ! -e $normalize ] || cp $normalize "${style%/*}"
 sed -i 's|url(/javascript/normalize.css/normalize.css)|url(normalize.css)|' "$style"
 cp "$site/html/README.html" "$site/html/index.html"
+"$python" etc/site/links.py "$site/html"
 echo "Open in a browser: $site/html/index.html"
