@@ -35,6 +35,11 @@ while read -r page; do
     grep -vxFf "$work/names" | sed "s|^|$page names |; s|$|, which is not there|" || true
 done <"$work/pages" >"$work/bad"
 
+# The site's navigation has each page of doc/.
+for page in doc/*.md; do
+  grep -qx -- "$page" etc/site/pages || echo "etc/site/pages lacks $page: put it where readers will look for it"
+done >>"$work/bad"
+
 # Of a clone: the subjects of commits, and whether what waits for the first release still does.
 if [ -e .git ] && command -v git >/dev/null; then
   git log --since=2026-11-28 --no-merges --format='%at %h %s' 2>/dev/null | awk '$1 >= 1795910400 { # 2026-11-29
