@@ -45,6 +45,6 @@ for package in torch cupy numba cuda; do # stand-ins
   mkdir -p "$root/python/$package"
   printf 'import fakes\nfakes.install("%s")\n' $package >"$root/python/$package/__init__.py"
 done
-PYTHONPATH=$root/python:$top_srcdir/python/tests PYTHONDONTWRITEBYTECODE=1
-export LD_LIBRARY_PATH PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR HIPMM_PLUGIN_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE
+PYTHONPATH=$root/python:$top_srcdir/python/tests PYTHONDONTWRITEBYTECODE=1 PYTHONUTF8=1
+export LD_LIBRARY_PATH PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR HIPMM_PLUGIN_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE PYTHONUTF8
 python3 "$top_srcdir/tests/snippets.py" "$top_srcdir" "$root" "$@"

@@ -24,6 +24,7 @@ done
 }
 
 site=$build/site
+export PYTHONUTF8=1 # whatever the locale
 rm -rf "$site"
 mkdir -p "$site/source/reference/c" "$site/xml"
 cd "$top"
