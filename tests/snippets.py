@@ -5,7 +5,8 @@ What a block is checked for depends on its language:
 
 - json: `hipmm check` accepts it as a graph. It becomes the page's hipmm.json.
 - c, cpp: a program is compiled and run, and becomes the page's ./program; a part of one is compiled within a function.
-- python: it runs, with python/tests/fakes.py for PyTorch, CuPy, Numba and cuda.core. With a comment "# name.py" in its first line it becomes that file; a later block may run it then.
+- python: it runs, with python/tests/fakes.py for PyTorch, CuPy, Numba and cuda.core. With a comment "# name.py" in its
+  first line it becomes that file; a later block may run it then.
 - sh: it runs. None of its commands fails.
 - none, with "$ command" in its first line: the commands print what the page says. "…" stands for anything, alone on a line
   for any lines.
@@ -140,8 +141,8 @@ class Page:
         source = "".join(f"#include {name}\n" for name in headers) + "".join(includes)
         source += f"{context}\nint part(void);\nint part(void)\n{{\n{text}}}\n"
         self.must(
-            *compiler, *flags, "-Wall", "-Werror", "-Wno-unused", "-Wno-unused-result", "-Wno-return-type", "-fsyntax-only", "-x",
-            "c++" if suffix == "cpp" else "c", "-", *self.flags(suffix), input=source,
+            *compiler, *flags, "-Wall", "-Werror", "-Wno-unused", "-Wno-unused-result", "-Wno-return-type",
+            "-fsyntax-only", "-x", "c++" if suffix == "cpp" else "c", "-", *self.flags(suffix), input=source,
         )  # fmt: skip
 
     def flags(self, suffix):

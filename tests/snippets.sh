@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Every block of code of every page does what the page says, with hipmm as `make install` leaves it, on the software device
-# (snippets.py says how). Run by `make check`, which sets the variables in capitals and the two tops.
+# Every block of code of every page does what the page says, with hipmm as `make install` leaves it, on the software
+# device (snippets.py says how). Run by `make check`, which sets the variables in capitals and the two tops.
 set -eu
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
 skip() {
@@ -46,5 +46,6 @@ for package in torch cupy numba cuda; do # stand-ins
   printf 'import fakes\nfakes.install("%s")\n' $package >"$root/python/$package/__init__.py"
 done
 PYTHONPATH=$root/python:$top_srcdir/python/tests PYTHONDONTWRITEBYTECODE=1 PYTHONUTF8=1
-export LD_LIBRARY_PATH PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR HIPMM_PLUGIN_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE PYTHONUTF8
+export LD_LIBRARY_PATH PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR HIPMM_PLUGIN_PATH
+export PYTHONPATH PYTHONDONTWRITEBYTECODE PYTHONUTF8
 python3 "$top_srcdir/tests/snippets.py" "$top_srcdir" "$root" "$@"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# build.sh TOP BUILD HEADER...: builds the site in BUILD/site/html. Called by `make site`, which sets AWK and VERSION. Neither
-# the build nor a reader of the site needs a network.
+# build.sh TOP BUILD HEADER...: builds the site in BUILD/site/html. Called by `make site`, which sets AWK and VERSION.
+# Neither the build nor a reader of the site needs a network.
 set -eu
 top=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -35,6 +35,7 @@ FILTER_PATTERNS = "*.hpp=$AWK -f etc/site/doxygen.awk"
 STRIP_FROM_PATH = include
 FULL_PATH_NAMES = YES
 EXTRACT_ALL = YES
+ENABLE_PREPROCESSING = NO
 EXCLUDE_SYMBOLS = hipmm::detail hipmm::detail::*
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
