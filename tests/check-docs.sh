@@ -74,6 +74,11 @@ find tests python/tests -name '*.sh' ! -name skip.sh ! -name check-docs.sh -exec
   grep -vE '\$\(command|\|\| *(skip|leave|leave_out|why=|\{ echo|$)' |
   sed 's/$/: use skip() or installed() of tests\/support\/skip.sh/' >>"$work/bad" || true
 
+# The site's navigation has each page of doc/.
+for page in doc/*.md; do
+  grep -qx -- "$page" etc/site/pages || echo "etc/site/pages lacks $page: put it where readers will look for it"
+done >>"$work/bad"
+
 # Of a clone: the subjects of commits.
 if [ -e .git ] && installed git "the subjects of commits"; then
   git log --since=2026-11-28 --no-merges --format='%at %h %s' 2>/dev/null | awk '$1 >= 1795910400 { # 2026-11-29

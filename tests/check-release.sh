@@ -7,7 +7,8 @@
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
-command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
+. "$top_srcdir/tests/support/skip.sh"
+command -v python3 >/dev/null || skip "python3 is missing"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PYTHONDONTWRITEBYTECODE=1
@@ -210,7 +211,7 @@ git checkout -q --detach
 refuses 'on no branch' VERSION=1.5.0
 git checkout -q main
 
-if command -v gpg >/dev/null; then
+if installed gpg "signatures"; then
   GNUPGHOME=$work/gnupg # a key that is made for this test
   export GNUPGHOME
   mkdir -m 700 "$GNUPGHOME"
@@ -222,7 +223,7 @@ if command -v gpg >/dev/null; then
   sed -i 's/^## Unreleased$/&\n\n- A third thing./' CHANGELOG.md && commit 'third'
 fi
 
-if command -v abidiff >/dev/null && command -v abidw >/dev/null && [ "$(uname -m)" = x86_64 ]; then
+if installed abidiff "the ABI of a release" && [ "$(uname -m)" = x86_64 ]; then
   sed -i 's/size_t keep_bytes/uint32_t keep_bytes/' include/hipmm/*.h && commit 'a break'
   refuses '"comparing the ABI" failed' PARTS=abi VERSION=1.5.0
   grep -q 'breaks programs that were built for v1.4.' "$work/said" || { fail "a break is not named" && cat "$work/said"; }

@@ -18,7 +18,7 @@ unset MAKEFLAGS MFLAGS HIPMM_PLUGIN_PATH
   exit 1
 }
 
-for page in man1/hipmm.1 man5/hipmm.json.5 man7/hipmm-plugin.7; do
+for page in man1/hipmm.1 man3/hipmm_allocate.3 man5/hipmm.json.5 man7/hipmm-plugin.7; do
   [ "$(find "$root" -path "*/$page")" ] || {
     echo "$page is not installed"
     exit 1
@@ -95,16 +95,9 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
 
-# The program that doc/cpp.md shows, and one of RMM 0.12.
+# The program that doc/cpp.md shows, for CMake below, and one of RMM 0.12.
 awk '/^```/ { if (inside) exit; inside = $0 == "```cpp"; next } inside' "$docs/doc/cpp.md" >"$root/cpp.cpp"
 # shellcheck disable=SC2046,SC2086 # lists of words
-if [ "${CXX-}" ]; then
-  $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-} "$root/cpp.cpp" -o "$root/cpp" \
-    $(${PKG_CONFIG:-pkg-config} --cflags --libs hipmm-cpp)
-  HIPMM_RUNTIME=software "$root/cpp" | grep -qx '3.5, 4000 bytes'
-  echo "what doc/cpp.md shows runs, too"
-fi
-# shellcheck disable=SC2046,SC2086
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-} "$top_srcdir/tests/compat/old_program.c" -o "$root/old" \
   $(${PKG_CONFIG:-pkg-config} --cflags --libs hipmm-rmm)
 HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/old"
@@ -307,15 +300,3 @@ echo "a program that knows nothing of hipmm runs under the installed command"
 mkdir -p "$root/elsewhere/hipmm"
 (cd "$root/elsewhere" && PATH=$bin:$PATH hipmm describe pool >/dev/null)
 echo "the installed command finds its plugins from the PATH too"
-
-# What README.md and doc/graph.md show must do what they say.
-cd "$root"
-# shown PAGE LANGUAGE N: the Nth block of that language in the page
-shown() {
-  awk -v fence="\`\`\`$2" -v n="$3" '/^```/ { inside = $0 == fence && ++seen == n; next } inside' "$top_srcdir/$1"
-}
-shown README.md c 1 >readme.c
-compile readme readme.c
-shown doc/graph.md json 2 >hipmm.json
-HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=1GiB,devices=2 ./readme | grep -q '^1 MiB at 0x.* on runtime software$'
-echo "README's program runs on the graph of doc/graph.md"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
 # headers.awk -v format=man|rst -v folder=FOLDER -v version=VERSION HEADER...: makes the reference of the C interface from
-# the comments of its headers; a header of C++ is left out. A comment belongs to the declarations below it up to the next comment. `man` makes a manual page
-# for each such group, named after its first declaration, and a link to it for each other name. `rst` makes a page for each
-# header, for the site (etc/site).
+# the comments of its headers; a header of C++ is left out. A comment belongs to the declarations between it and the next
+# comment. `man` makes a manual page for each such group, named after its first declaration, and a link to it for each other
+# name. `rst` makes a page for each header, for the site (etc/site).
 
 # ---- What a line is ----
 

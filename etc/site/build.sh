@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# build.sh TOP BUILD HEADER...: builds the site in BUILD/site/html. Called by `make site`, which sets AWK and VERSION. Neither
-# the build nor a reader of the site needs a network.
+# build.sh TOP BUILD HEADER...: builds the site in BUILD/site/html. Called by `make site`, which sets AWK and VERSION.
+# Neither the build nor a reader of the site needs a network.
 set -eu
 top=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -24,6 +24,7 @@ done
 }
 
 site=$build/site
+export PYTHONUTF8=1 # whatever the locale
 rm -rf "$site"
 mkdir -p "$site/source/reference/c" "$site/xml"
 cd "$top"
@@ -34,6 +35,7 @@ FILTER_PATTERNS = "*.hpp=$AWK -f etc/site/doxygen.awk"
 STRIP_FROM_PATH = include
 FULL_PATH_NAMES = YES
 EXTRACT_ALL = YES
+ENABLE_PREPROCESSING = NO
 EXCLUDE_SYMBOLS = hipmm::detail hipmm::detail::*
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
@@ -52,4 +54,5 @@ normalize=/usr/share/javascript/normalize.css/normalize.css
 [ ! -e $normalize ] || cp $normalize "${style%/*}"
 sed -i 's|url(/javascript/normalize.css/normalize.css)|url(normalize.css)|' "$style"
 cp "$site/html/README.html" "$site/html/index.html"
+"$python" etc/site/links.py "$site/html"
 echo "Open in a browser: $site/html/index.html"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """generate.py TOP BUILD OUTPUT: gathers the sources of the site in OUTPUT.
 
-Pages and the files to which they link are copied, in the folders that they have, so that their links hold. The reference
-of Python comes from the package's sources, stubs and the extension's tables of methods, none of which is imported; that
-of types, options and the command from the manual pages, which the command makes.
+Pages and the files to which they link are copied, in the folders that they have, so that their links hold. The Python
+reference comes from the package's sources and stubs and from the extension's tables of methods; none of them is imported.
+Types, options and the command come from the manual pages, which the command makes.
 """
 
 import ast
@@ -61,13 +61,14 @@ def manual_page(name: str, title: str) -> None:
 
 
 def cpp_reference() -> None:
+    """What each header is for, and the members of the namespace that all of them are in."""
     text = heading("C++", "=") + ":doc:`/doc/cpp` is the guide.\n\n"
-    for folder in ("cpp", "."):
-        for header in sorted((TOP / "include/hipmm" / folder).glob("*.hpp")):
+    for header in sorted((TOP / "include/hipmm/cpp").glob("*.hpp")) + [TOP / "include/hipmm/rmm.hpp"]:
+        if header.name != "thrust_policy.hpp":
             name = header.relative_to(TOP / "include")
-            if header.name not in ("hipmm.hpp", "thrust_policy.hpp", "thrust.hpp"):
-                text += heading(str(name), "-") + f".. doxygenfile:: {name}\n   :project: cpp\n"
-                text += "   :sections: briefdescription detaileddescription innerclass public* func enum typedef\n\n"
+            text += heading(str(name), "-") + f".. doxygenfile:: {name}\n"
+            text += "   :sections: briefdescription detaileddescription\n\n"
+    text += heading("The namespace hipmm", "-") + ".. doxygennamespace:: hipmm\n"
     (REFERENCE / "cpp.rst").write_text(text)
 
 
@@ -93,8 +94,11 @@ def prose(text: str) -> str:
     parts = re.split(r"(`[^`]*`)", text)
     parts = [f"`{part}`" if i % 2 else re.sub(r"([\\*|_])", r"\\\1", part) for i, part in enumerate(parts)]
     text = "".join(parts)
-    # What is indented is an example.
-    return re.sub(r"(?:^|\n\n)(    .*?)(?=\n\n|\Z)", lambda match: "\n\n::\n\n" + re.sub(r"\\([\\*|_])", r"\1", match[1]), text, flags=re.S)
+
+    def example(match: re.Match[str]) -> str:
+        return "\n\n::\n\n" + re.sub(r"\\([\\*|_])", r"\1", match[1])
+
+    return re.sub(r"(?:^|\n\n)(    .*?)(?=\n\n|\Z)", example, text, flags=re.S)
 
 
 def signature(node: ast.FunctionDef, in_class: bool) -> str:

@@ -178,7 +178,7 @@ def page(suites, reasons):
     table.append(["RMM's C++ tests over hipmm's resources (`tests/lab/gpu/rmm_own.py`)", "software device, GPU", "-", "-", str(len(rmm_own.KNOWN))])
     lines += _table(["suite", "on", "pass alone", "pass under run", "stop"], table)
     lines += ["", "A case can also pass only under `hipmm run`, so the columns need not differ by what stops. `make check` runs the cases of",
-              "`residents.py` that need no GPU. The rest is run on a machine with a GPU:", "", "```sh",
+              "`residents.py` that need no GPU. The rest is run on a machine with a GPU:", "", "<!-- not run: needs a GPU, CuPy and JAX -->", "```sh",
               "CUPY=/path/cupy JAX=/path/jax sh tests/lab/gpu/suites.sh RESULTS residents cupy jax    # in a bundle, see tests/lab/gpu",
               "python3 tests/lab/ledger/ledger.py record RESULTS                                      # in a clone", "```", "", "## What stops"]
     for name, what in SUITES.items():
