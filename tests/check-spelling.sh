@@ -6,10 +6,9 @@
 set -eu
 
 cd "${top_srcdir:-$(dirname "$0")/..}"
-if ! command -v aspell >/dev/null || ! aspell dump dicts | grep -qx en_GB; then
-  echo "SKIPPED: aspell or its English dictionary is missing (Debian and Ubuntu: aspell aspell-en)"
-  exit 77
-fi
+. tests/support/skip.sh
+command -v aspell >/dev/null && aspell dump dicts | grep -qx en_GB ||
+  skip "aspell or its English dictionary is missing (Debian and Ubuntu: aspell aspell-en)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 LC_ALL=C.UTF-8
