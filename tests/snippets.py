@@ -156,8 +156,7 @@ class Page:
         self.compiled(block, shlex.split(os.environ.get("CXX") or ""), "cpp", ["-std=c++17"])
 
     def python(self, block):
-        if not HAS_PYTHON:
-            raise Missing("Python's headers (Debian and Ubuntu: python3-dev)")
+        self.needs("python")
         name = re.match(r".*# (\w+\.py)\n", block.text)
         (self.folder / (name[1] if name else "block.py")).write_text(block.context + "\n" + block.text)
         later = self.blocks[self.blocks.index(block) + 1 :]
@@ -169,17 +168,23 @@ class Page:
         if status != 0:
             raise Failed(f"exit status {status}\n{printed}")
 
+    def needs(self, text):
+        if re.search(r"\bpython", text) and not HAS_PYTHON:
+            raise Missing("Python's headers (Debian and Ubuntu: python3-dev)")
+        if "c++ " in text and not os.environ.get("CXX"):
+            raise Missing("a C++ compiler")
+
     def sh(self, block):
+        self.needs(block.text)
         self.must("sh", "-eu", "-c", block.context + "\n" + block.text)
 
     def console(self, block):
+        self.needs(block.text)
         if block.context:
             self.must("sh", "-eu", "-c", block.context)
         for part in re.split(r"(?m)^\$ ", block.text)[1:]:
             command, _, wanted = part.partition("\n")
             status, printed = self.command("sh", "-c", command)
-            if "python" in command and not HAS_PYTHON:
-                raise Missing("Python's headers (Debian and Ubuntu: python3-dev)")
             if status >= 126 or (status != 0 and not wanted):
                 raise Failed(f"{command}: exit status {status}\n{printed}")
             if wanted and not matches(wanted, printed):
