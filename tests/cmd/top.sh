@@ -285,12 +285,18 @@ prints '^# EOF$'
 "$hipmm" export --prometheus --listen 0 2>said &
 server=$!
 "$python3" - <<'END' || fail "the server"
-import re, socket, time, urllib.request, urllib.error
+import errno, re, socket, time, urllib.request, urllib.error
 for _ in range(100):
     found = re.search(r"http://127.0.0.1:(\d+)/metrics", open("said").read())
     if found: break
     time.sleep(0.05)
 url = found.group(0)
+try:
+    socket.create_connection(("127.0.0.1", int(found.group(1))), 5).close()
+except OSError as error:
+    if error.errno != errno.ENETUNREACH: raise
+    print("SKIPPED: the server: this machine has no loopback network")
+    raise SystemExit
 with urllib.request.urlopen(url, timeout=5) as answer:
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text"), answer.headers
     assert answer.read().endswith(b"# EOF\n")
