@@ -20,7 +20,9 @@ def test_statistics():
     del kept
     inside = pop()
     assert (inside.current_bytes, inside.total_bytes) == (-100, 0)
-    assert hipmm.statistics().current_bytes == 0
+    assert (hipmm.statistics().current_bytes, hipmm.statistics().peak_bytes) == (0, 150)
+    hipmm.resource().reset_peaks()
+    assert hipmm.statistics().peak_bytes == 0
     with pytest.raises(hipmm.StateError):
         pop()
 

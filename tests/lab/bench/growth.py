@@ -172,6 +172,11 @@ def main():
         except (OSError, ValueError, KeyError, TypeError) as error:
             sys.exit(f"growth.py: {chosen.file} is no file that growth.py --json wrote: {error}")
     else:
+        if chosen.json:
+            try:
+                chosen.json.write_text("")  # rather than fail when all is measured
+            except OSError as error:
+                sys.exit(f"growth.py: {error}")
         on, axes = measure(chosen.build)
         if chosen.json:
             chosen.json.write_text(json.dumps({"on": on, "axes": [kept(axis) for axis in axes]}, indent=1) + "\n")

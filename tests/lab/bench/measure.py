@@ -37,6 +37,9 @@ class Bench:
 
     def __init__(self, build):
         self.build = Path(build).resolve()
+        for program in "hipmm", "tests/lab/bench/host_malloc":
+            if not (self.build / program).exists():
+                raise SystemExit(f"{self.build / program} is not built; `make -C BUILD figures` builds it")
         self.folder = Path(tempfile.mkdtemp(prefix="hipmm-bench."))
         named = os.environ.get("MIMALLOC")
         self.mimalloc = next(filter(preloads, [named] if named else MIMALLOC_PLACES), None)
