@@ -46,6 +46,7 @@ export ROOT
 
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
 debootstrap --variant=minbase "$1" "$ROOT" ${mirror:+"$mirror"} >"$work/log" 2>&1 || { tail -n 20 "$work/log"; exit 1; }
+echo force-unsafe-io >"$ROOT/etc/dpkg/dpkg.cfg.d/unsafe-io" # nobody needs it after a crash
 cp /etc/resolv.conf "$ROOT/etc/"
 # The authorities that this machine trusts besides: it may reach PyPI through a proxy.
 [ ! -d /usr/local/share/ca-certificates ] || cp -r /usr/local/share/ca-certificates "$ROOT/usr/local/share/"

@@ -10,7 +10,7 @@ function roff(text) {
   gsub(/'/, "\\(aq", text)
   gsub(/\^/, "\\(ha", text)
   gsub(/~/, "\\(ti", text)
-  gsub(/…/, "\\[u2026]", text)
+  gsub(/…/, "...", text) # which a terminal without UTF-8 has too
   sub(/^\./, "\\\\\\&.", text)
   return text
 }
