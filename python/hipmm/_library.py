@@ -9,3 +9,14 @@ import pathlib
 def command() -> str:
     """The program `hipmm` of this package."""
     return str(pathlib.Path(__file__).parent / "bin" / "hipmm")
+
+
+def folder(path: str, file: str) -> str:
+    """A folder of this package that has the file."""
+    found = pathlib.Path(__file__).parent / path
+    if not (found / file).is_file():
+        raise FileNotFoundError(
+            f"{found} has no {file}: this hipmm is not from a wheel, and uses an installation of hipmm, whose folders "
+            "`pkg-config --cflags --libs hipmm` names and CMake finds"
+        )
+    return str(found)
