@@ -5,9 +5,10 @@
 # gets a virtual environment of its own, with NumPy and pytest from PyPI. Run by hand before a release.
 #
 #   sh python/interpreters.sh WHEEL PYTHON...
-#   sh python/interpreters.sh dist/hipmm-*.whl python3.10 /opt/python3.13/bin/python3 /opt/python3.13t/bin/python3t
+#   sh python/interpreters.sh dist/hipmm-*-cp311-abi3-*_x86_64.whl python3.10 /opt/python3.13/bin/python3 /opt/python3.13t/bin/python3t
 #
-# A free-threaded build of Python must refuse the wheel, and the module in it, with a sentence.
+# Python 3.10 gets its own wheel, which lies beside that one. A free-threaded build of Python must refuse the wheel, and the
+# module in it, with a sentence.
 set -eu
 
 [ $# -ge 2 ] && [ -f "$1" ] || { sed -n 's/^# \{0,1\}//; 4,10p' "$0" >&2; exit 2; }
@@ -37,6 +38,7 @@ refuses() {
 
 # passes VENV
 passes() {
+  ! "$1/bin/python" -c 'import sys; sys.exit(sys.version_info >= (3, 11))' || wheel=$(echo "$wheel" | sed 's/-cp311-abi3-/-cp310-cp310-/')
   timeout 300 "$1/bin/python" -m pip install -q --disable-pip-version-check numpy pytest "$wheel"
   cd "$work"
   PYTHONPATH=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))') \

@@ -84,6 +84,8 @@ __all__ = [
     "flush_log",
     "from_dlpack",
     "get",
+    "get_cmake_dir",
+    "get_include",
     "held_bytes",
     "init",
     "is_initialized",
@@ -169,6 +171,25 @@ def library() -> str:
     """The path of the libhipmm that this process uses, for ctypes and for frameworks; under `hipmm run`, of the object that
     serves the process."""
     return _hipmm.library()
+
+
+# ---- For C and C++ programs
+
+
+def get_include() -> str:
+    """The folder of the package's C and C++ headers, for a compiler's -I. Raises FileNotFoundError where hipmm is not from a
+    wheel."""
+    from ._library import folder
+
+    return folder("include", "hipmm/hipmm.h")
+
+
+def get_cmake_dir() -> str:
+    """The folder of the package's CMake files, for CMAKE_PREFIX_PATH, so that find_package(hipmm) finds them. Raises
+    FileNotFoundError where hipmm is not from a wheel."""
+    from ._library import folder
+
+    return folder("lib/cmake/hipmm", "hipmmConfig.cmake")
 
 
 # ---- Resources

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* extension.h: what the files of the module hipmm._hipmm share. The module is C against Python's stable ABI, so that one
- * file serves every CPython from 3.10 on. It is imported by hipmm/__init__.py only.
+/* extension.h: what the files of the module hipmm._hipmm share. The module is C against Python's stable ABI of 3.11, so that
+ * one file serves every later CPython. On 3.10 the same file uses the functions for buffers, which are outside of that
+ * version's stable ABI but exported: so a wheel is tagged cp310-cp310 or cp311-abi3. It is imported by hipmm/__init__.py only.
  *
  * Every call of hipmm that may wait, take a lock or call a function of the program runs between call_enter() and
  * call_leave(), without the GIL: another thread may hold such a lock while it waits for the GIL. */

@@ -160,6 +160,30 @@ def test_a_free_threaded_python_is_refused(run):
     assert "ImportError: hipmm does not support free-threaded builds" in run(program, code=1).stderr
 
 
+def test_a_system_that_cannot_build_is_told(run, tmp_path):
+    setup = pathlib.Path(__file__).resolve().parents[2] / "setup.py"
+    spaced = tmp_path / "a folder"
+    spaced.mkdir()
+    (spaced / "setup.py").write_text(setup.read_text())
+    for change, path, words in (
+        ("sysconfig.get_config_var = dict().get; sys.platform = 'darwin'", setup, "it needs Linux with glibc, and this is darwin"),
+        ("sysconfig.get_config_var = lambda name: 'x86_64-linux-musl' * (name == 'HOST_GNU_TYPE')", setup, "C library is musl"),
+        ("", spaced / "setup.py", "a space in its path"),
+    ):
+        program = f"import runpy, sys, sysconfig; {change}\nrunpy.run_path(sys.argv[1])"
+        assert words in run(program, str(path), code=1).stderr
+
+
+def test_a_wheel_has_what_a_program_in_c_needs():
+    """Another hipmm of Python uses an installation, and says so."""
+    for function, file in (hipmm.get_include, "hipmm/hipmm.h"), (hipmm.get_cmake_dir, "hipmmConfig.cmake"):
+        if (FOLDER / "include").is_dir():
+            assert (pathlib.Path(function()) / file).is_file()
+        else:
+            with pytest.raises(FileNotFoundError, match="not from a wheel.*pkg-config"):
+                function()
+
+
 def test_the_programs_for_a_gpu_are_python():
     top = pathlib.Path(__file__).resolve().parents[2]
     files = [*top.glob("tests/lab/gpu/*.py"), *top.glob("tests/lab/bench/*.py")]
