@@ -35,7 +35,7 @@ enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const
                             "\"mapped\" is not possible here: %s; write \"auto\"", reason);
     services->log(services, HIPMM_LOG_INFO, "growth segments: %s", reason);
   }
-  if (!segments_open(&backing->segments, services, upstream, options->maximum_size))
+  if (!segments_open(&backing->segments, heap, services, upstream, options->maximum_size, options->slack))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
   backing->ops = &segments_ops;
   backing->self = &backing->segments;

@@ -97,17 +97,27 @@ extern const struct backing_ops granules_ops;
 static const uint64_t SLACK_AUTO = UINT64_MAX;
 
 /* Before memory is added: `live_bytes` are to be live. Asks the device for its free memory, if the last answer is old. */
-void slack_update(struct slack *slack, const struct chunks *chunks, uint64_t live_bytes);
+void slack_update(struct slack *slack, uint64_t live_bytes);
 
 /* Bytes that may be added although there is idle memory. */
-uint64_t slack_growth(const struct slack *slack, const struct chunks *chunks);
+uint64_t slack_growth(const struct slack *slack);
 
 /* Whether the slack, which is an option's or limited by the room, is not enough for four times the bytes: then idle memory is
  * worth some work. */
-bool slack_is_low_on_memory(const struct slack *slack, const struct chunks *chunks, uint64_t bytes);
+bool slack_is_low_on_memory(const struct slack *slack, uint64_t bytes);
 
 /* The most granules that a new chunk should have, at least 1. */
-uint64_t slack_chunk_limit(const struct slack *slack, const struct chunks *chunks);
+uint64_t slack_chunk_limit(const struct slack *slack);
+
+/* Of segments: the most that may be held, beyond which idle segments are released before one is added; and the size of a
+ * segment for blocks that are smaller. An idle segment is not cut where more than that would be left. */
+uint64_t slack_most_held(const struct slack *slack);
+uint64_t slack_step(const struct slack *slack);
+
+/* A segment was released for another one; a segment was added. To do so again and again takes milliseconds each time: sizes
+ * that were released in vain are kept, in part. */
+void slack_note_released(struct slack *slack, uint64_t bytes);
+void slack_note_added(struct slack *slack, uint64_t bytes);
 
 /* ---- Idle chunks (idle.c) ----
  *
@@ -149,8 +159,8 @@ enum hipmm_status idle_release(struct chunks *chunks, struct heap *heap, uint64_
 
 /* ---- Segments (segments.c): blocks of the upstream, each of which is a region of the heap ---- */
 
-bool segments_open(struct segments *segments, const struct hipmm_services *services, struct hipmm_resource *upstream,
-                   uint64_t maximum_bytes);
+bool segments_open(struct segments *segments, struct heap *heap, const struct hipmm_services *services,
+                   struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes);
 
 /* Whether `ptr` lies in a segment. */
 bool segments_contain(const struct segments *segments, const void *ptr);

@@ -10,9 +10,8 @@ static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
 
 /* ---- Addresses ---- */
 
-bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out)
+bool chunks_query_device(const struct hipmm_services *services, size_t *free_bytes_out, size_t *total_bytes_out)
 {
-  const struct hipmm_services *services = chunks->services;
   int previous = services->enter_device(services);
   int code = services->hip->MemGetInfo(free_bytes_out, total_bytes_out);
   if (code) services->hip->GetLastError();
@@ -24,7 +23,7 @@ bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, si
 static uint64_t chunks_default_range_bytes(const struct chunks *chunks)
 {
   size_t free_bytes, total_bytes;
-  if (!chunks_query_device(chunks, &free_bytes, &total_bytes)) return UNKNOWN_RANGE_BYTES;
+  if (!chunks_query_device(chunks->services, &free_bytes, &total_bytes)) return UNKNOWN_RANGE_BYTES;
   return 2 * (uint64_t)total_bytes + chunks->addresses.granule_bytes;
 }
 
@@ -159,7 +158,7 @@ static uint64_t chunks_headroom(const struct chunks *chunks)
 static bool chunks_device_has(const struct chunks *chunks, uint64_t bytes)
 {
   size_t free_bytes, total_bytes;
-  return chunks_query_device(chunks, &free_bytes, &total_bytes) && free_bytes >= bytes;
+  return chunks_query_device(chunks->services, &free_bytes, &total_bytes) && free_bytes >= bytes;
 }
 
 /* The driver's part of a chunk. */

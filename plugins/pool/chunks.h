@@ -78,7 +78,7 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
 void chunks_close(struct chunks *chunks);
 
 /* The memory of the pool's device, whichever device is current; false if the device does not report it. */
-bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out);
+bool chunks_query_device(const struct hipmm_services *services, size_t *free_bytes_out, size_t *total_bytes_out);
 
 /* Reserves another range of at least `bytes`. */
 enum hipmm_status chunks_reserve(struct chunks *chunks, uint64_t bytes, const struct range **range_out);

@@ -20,17 +20,18 @@ BLOCK_INLINE uint32_t free_index_list_of(uint64_t bytes)
   return EXACT_LISTS - (EXACT_DOUBLING + 1) * LISTS_PER_DOUBLING + doubling * LISTS_PER_DOUBLING + steps;
 }
 
-/* The first kind that can have blocks of so many bytes: two granules contain a whole one, wherever they begin. */
+/* The first kind that can have blocks of so many bytes: two granules contain a whole one, wherever they begin. In a pool of
+ * segments, any kind can. */
 BLOCK_INLINE enum kind free_index_first_kind(const struct blocks *blocks, uint64_t bytes)
 {
-  return bytes < 2 * blocks->granule_bytes ? KIND_BUSY : KIND_WHOLE;
+  return bytes <= 2 * blocks->granule_bytes - 1 ? KIND_BUSY : KIND_WHOLE;
 }
 
 BLOCK_INLINE enum kind free_index_kind_of(const struct blocks *blocks, const struct block *block)
 {
   uint64_t granule = blocks->granule_bytes;
   if (block->uncommitted) return KIND_PARTIAL;
-  if (block->bytes >= 2 * granule) return KIND_WHOLE;
+  if (block->bytes >= 2 * granule) return (enum kind)(KIND_WHOLE - block->is_for_small);
   uint64_t before = -block->start & (granule - 1); /* the first granule that begins in the block */
   return block->bytes < before + granule ? KIND_BUSY : KIND_WHOLE;
 }

@@ -23,7 +23,11 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes)
 {
   granules->moves = granules->returns = 0;
-  granules->slack = (struct slack){.wanted_bytes = slack_bytes};
+  granules->slack = (struct slack){.services = services,
+                                   .held = &granules->chunks.held,
+                                   .moves = true,
+                                   .is_of_device = true,
+                                   .wanted_bytes = slack_bytes};
   enum hipmm_status status = chunks_open(&granules->chunks, services, upstream, maximum_bytes);
   if (status) return status;
   heap->blocks.granule_bytes = granules->chunks.addresses.granule_bytes;
@@ -141,7 +145,7 @@ static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap
 static enum hipmm_status granules_create(struct granules *granules, const struct target *target,
                                          const struct hole *hole, uint32_t *chunk_out)
 {
-  uint64_t most = slack_chunk_limit(&granules->slack, &granules->chunks);
+  uint64_t most = slack_chunk_limit(&granules->slack);
   uint64_t fill = target->block->uncommitted / MOST_CHUNKS;
   if (target->source_of_memory == MEMORY_FROM_FILL && most < fill) most = fill;
   if (granules->chunks.may_export) most = 1;
@@ -153,7 +157,7 @@ static enum hipmm_status granules_create_in_slack(struct granules *granules, con
                                                   const struct hole *hole, uint32_t *chunk_out)
 {
   struct chunks *chunks = &granules->chunks;
-  uint64_t growth = slack_growth(&granules->slack, chunks) / chunks->addresses.granule_bytes;
+  uint64_t growth = slack_growth(&granules->slack) / chunks->addresses.granule_bytes;
   uint64_t step = chunks->held.bytes / STEP_SHARE / chunks->addresses.granule_bytes;
   struct hole wanted = *hole;
   if (wanted.granules < step) wanted.granules = step;
@@ -270,8 +274,7 @@ static enum hipmm_status granules_check_available(void *self, const struct heap 
   uint64_t idle = chunks->held.bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks))
-    return HIPMM_OK;
+  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack)) return HIPMM_OK;
   /* A capture forbids the calls that would tell. */
   if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
   return chunks_check_available(chunks, more);
@@ -287,8 +290,7 @@ static enum hipmm_status granules_commit_request(struct granules *granules, stru
   if (status) return status;
   uint64_t start = heap_start_in(heap, id, request), end = start + request->bytes;
   uint64_t needed = granules_uncommitted_in(chunks, start, end) * chunks->addresses.granule_bytes;
-  if (source_of_memory == MEMORY_FROM_SLACK && needed > slack_growth(&granules->slack, chunks))
-    return HIPMM_E_OUT_OF_MEMORY;
+  if (source_of_memory == MEMORY_FROM_SLACK && needed > slack_growth(&granules->slack)) return HIPMM_E_OUT_OF_MEMORY;
   struct target target = {.id = id,
                           .block = block_of(&heap->blocks, id),
                           .stream = request->stream,
@@ -310,8 +312,8 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
   struct slack *slack = &granules->slack;
   uint32_t id = BLOCK_NONE;
   uint64_t peak_bytes = slack->peak_bytes;
-  slack_update(slack, &granules->chunks, heap->live_bytes + request->bytes);
-  bool is_low_on_memory = slack_is_low_on_memory(slack, &granules->chunks, request->bytes);
+  slack_update(slack, heap->live_bytes + request->bytes);
+  bool is_low_on_memory = slack_is_low_on_memory(slack, request->bytes);
   __atomic_store_n(&heap->is_low_on_memory, is_low_on_memory, __ATOMIC_RELAXED); /* threads read it without the lock */
   enum hipmm_status status = granules_commit_request(granules, heap, request, source_of_memory, &id);
   if (!status) id = heap_allocate(heap, id, request);

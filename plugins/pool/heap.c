@@ -129,25 +129,43 @@ uint32_t heap_merge(struct heap *heap, uint32_t id)
 
 /* ---- Regions ---- */
 
-uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream)
+static uint32_t heap_add(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream,
+                         bool is_for_small)
 {
   if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = heap_block(heap, id);
   block->uncommitted = uncommitted;
+  block->is_for_small = is_for_small;
   block->stream = (uint16_t)stream;
   block->epoch = stream >= STREAM_FIRST ? stream_record_free(&heap->streams, stream) : 0;
   heap->bytes += bytes;
   return heap_merge(heap, id);
 }
 
-bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
+uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream)
+{
+  return heap_add(heap, start, bytes, uncommitted, stream, false);
+}
+
+uint32_t heap_add_segment(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream, bool is_for_small)
+{
+  return heap_add(heap, start, bytes, 0, stream, is_for_small);
+}
+
+uint32_t heap_region_block(const struct heap *heap, uint64_t start, uint64_t bytes)
 {
   uint32_t id = *block_map_entry(&heap->blocks, start, block_is_large(bytes));
   const struct block *block = heap_block(heap, id);
-  if (block_state(block) != BLOCK_FREE || block->start != start || block->bytes != bytes) return false;
-  if (block->stream != STREAM_READY) return false;
+  bool is_free = block_state(block) == BLOCK_FREE && block->start == start && block->bytes == bytes;
+  return is_free ? id : BLOCK_NONE;
+}
+
+bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = heap_region_block(heap, start, bytes);
+  if (!id || heap_block(heap, id)->stream != STREAM_READY) return false;
   heap->bytes -= bytes;
   heap_unlink(heap, id);
   block_drop(&heap->blocks, id);
@@ -168,6 +186,7 @@ static uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_
   behind->stream = block->stream;
   behind->epoch = block->epoch;
   behind->uncommitted = block->uncommitted - uncommitted;
+  behind->is_for_small = block->is_for_small;
   block->uncommitted = uncommitted;
   behind->before = id;
   behind->after = block->after;
@@ -189,6 +208,7 @@ BLOCK_INLINE uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t 
     heap_unlink(heap, id);
     return id;
   }
+  heap_block(heap, front)->is_for_small = block->is_for_small;
   if ((heap_block(heap, front)->before = block->before)) heap_block(heap, block->before)->after = front;
   heap_join(heap, front, id);
   free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start + bytes, block->bytes - bytes);
@@ -271,9 +291,21 @@ BLOCK_INLINE uint32_t heap_fit_kind(const struct heap *heap, uint32_t stream, en
   return heap_uncommitted_in(heap, id, start, start + request->bytes) ? BLOCK_NONE : id;
 }
 
+/* Small blocks have segments of their own, as they would keep large ones from becoming idle. A large block takes a segment
+ * that is idle only if it needs nearly all of it: cut, the segment would fit no block of its size any more. */
+static bool heap_may_cut(const struct heap *heap, const struct block *block, enum kind kind,
+                         const struct request *request)
+{
+  bool is_small = request->bytes < heap->small_bytes, is_idle = !block->before && !block->after;
+  if (!heap->small_bytes || block->start - heap->common_start < heap->common_bytes) return true;
+  if (is_small != (kind == KIND_BUSY)) return false;
+  return is_small || !is_idle || block->bytes - request_fit_bytes(request) <= heap->most_rest;
+}
+
 uint32_t heap_fit(const struct heap *heap, uint32_t stream, enum kind kind, const struct request *request)
 {
-  return heap_fit_kind(heap, stream, kind, request, free_index_list_of(request_fit_bytes(request)));
+  uint32_t id = heap_fit_kind(heap, stream, kind, request, free_index_list_of(request_fit_bytes(request)));
+  return id && heap_may_cut(heap, heap_block(heap, id), kind, request) ? id : BLOCK_NONE;
 }
 
 /* The best fit of a kind among the blocks that the request's stream may use at once. */
@@ -301,12 +333,22 @@ uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *req
   return own ? own : free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
 }
 
+static uint32_t heap_allocate_in_segment(struct heap *heap, const struct request *request)
+{
+  uint32_t id = BLOCK_NONE;
+  for (enum kind kind = request->bytes < heap->small_bytes ? KIND_BUSY : KIND_WHOLE; !id && kind <= KIND_WHOLE; kind++)
+    id = heap_lower_of(heap, heap_fit(heap, request->stream, kind, request),
+                       heap_fit(heap, STREAM_READY, kind, request));
+  return id ? heap_allocate(heap, id, request) : BLOCK_NONE;
+}
+
 /* While memory is short, what keeps no granule from being idle is used first, and then the lowest address, also where
  * memory has to be mapped: nothing is done in that case. Blocks that come and go then leave fewer granules in part, the
  * rest of which nothing can use. */
 static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap, const struct request *request)
 {
   uint64_t bytes = request_fit_bytes(request);
+  if (heap->small_bytes) return heap_allocate_in_segment(heap, request);
   bool is_small = bytes < heap->blocks.granule_bytes;
   uint32_t id = is_small ? heap_fit_ready(heap, KIND_BUSY, request, free_index_list_of(bytes)) : BLOCK_NONE;
   if (!id) id = heap_fit_lowest(heap, request);

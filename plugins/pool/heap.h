@@ -18,6 +18,12 @@ void heap_close(struct heap *heap);
  * Returns the block; BLOCK_NONE when host memory is short. */
 uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream);
 
+/* The same for a segment, for blocks of less than heap->small_bytes or for the others. */
+uint32_t heap_add_segment(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t stream, bool is_for_small);
+
+/* The block of a region that is one free block; BLOCK_NONE if the region is not. */
+uint32_t heap_region_block(const struct heap *heap, uint64_t start, uint64_t bytes);
+
 /* Removes a region if it is one free block that is ready for every stream; false otherwise. */
 bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes);
 
@@ -83,7 +89,8 @@ void heap_link(struct heap *heap, uint32_t id);
 /* Adds a free block that is in no list, after merging it with its neighbours. Returns the merged block. */
 uint32_t heap_merge(struct heap *heap, uint32_t id);
 
-/* The best fit of a kind on a stream, if the request's part of it is committed; BLOCK_NONE otherwise. */
+/* The best fit of a kind on a stream, if the request's part of it is committed; BLOCK_NONE otherwise. In a pool of segments,
+ * only of the request's kind, and no idle segment of which too much would be left. */
 uint32_t heap_fit(const struct heap *heap, uint32_t stream, enum kind kind, const struct request *request);
 
 /* Of two blocks the one at the lower address; the other one if one is BLOCK_NONE. */

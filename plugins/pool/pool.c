@@ -219,7 +219,8 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
   biased_lock_open(&pool->lock);
-  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record);
+  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record,
+                    pool_take_back);
   enum hipmm_status status = HIPMM_OK;
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
@@ -285,10 +286,12 @@ static const struct hipmm_option options[] = {
      .initial = "auto",
      .unit = "bytes",
      .doc =
-         "Idle memory that a mapped pool may hold beyond the peak of what was allocated, rather than move it to where "
-         "it is needed; less as maximum_size or the end of the device's memory nears; auto, 1/16 of the peak, or up to "
-         "half "
-         "of the peak while that is no more than 1/256 of the device's free memory",
+         "Idle memory that the pool may hold beyond the peak of what was allocated, rather than move it to where it is "
+         "needed, or release it if it is a segment; less as maximum_size or the end of the device's memory nears; "
+         "auto, "
+         "of segments 1/8 of the peak, or up to 1/4 if what was released was needed again; of mapped memory 1/16 of "
+         "the "
+         "peak, or up to half of the peak while that is no more than 1/256 of the device's free memory",
      .choices = automatic},
 };
 

@@ -51,7 +51,7 @@ static void suspend_warn_if_kept(const struct pool *pool, size_t free_before)
 {
   size_t free_bytes = 0, total_bytes;
   uint64_t away_bytes = pool->backing.granules.chunks.away_bytes;
-  if (!chunks_query_device(&pool->backing.granules.chunks, &free_bytes, &total_bytes)) return;
+  if (!chunks_query_device(pool->services, &free_bytes, &total_bytes)) return;
   uint64_t freed = free_bytes > free_before ? free_bytes - free_before : 0;
   if (freed < away_bytes / 2)
     pool->services->log(pool->services, HIPMM_LOG_WARNING,
@@ -65,7 +65,7 @@ static enum hipmm_status suspend_give_back(struct pool *pool)
 {
   struct chunks *chunks = &pool->backing.granules.chunks;
   size_t free_before = 0, total_bytes;
-  bool is_known = chunks_query_device(chunks, &free_before, &total_bytes);
+  bool is_known = chunks_query_device(chunks->services, &free_before, &total_bytes);
   enum hipmm_status status = suspend_each(chunks, chunk_suspend);
   if (status && !suspend_each(chunks, chunk_resume) && !swapped_out_restore(pool)) return status;
   chunks->is_suspended = true;

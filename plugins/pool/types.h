@@ -65,6 +65,7 @@ struct block {
   uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
   bool is_exported;      /* live: other processes may use its memory (visit_chunks); free: false */
+  bool is_for_small;     /* in a segment for small blocks */
   hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
 };
 
@@ -90,7 +91,7 @@ struct blocks {
 /* ---- Free blocks (free_index.h) ---- */
 
 /* What a free block consists of. Requests use the kinds in this order: so whole granules become idle, which can be released
- * or moved. In a pool of segments every block is KIND_WHOLE. */
+ * or moved. In a pool of segments a block is KIND_BUSY in a segment for small blocks, and otherwise KIND_WHOLE. */
 enum kind {
   KIND_BUSY,    /* no whole granule: other blocks are in its granules anyway */
   KIND_WHOLE,   /* whole granules, all committed */
@@ -122,6 +123,8 @@ struct request {
   uint64_t alignment;
   uint64_t requested; /* as the caller said */
   uint32_t stream;
+  bool is_modest; /* what has to be moved, or added beyond the slack, is not worth it */
+  bool is_denied; /* it failed for that reason */
 };
 
 struct heap {
@@ -130,7 +133,10 @@ struct heap {
   uint64_t live_bytes;      /* of live and cached blocks */
   uint64_t requested_bytes; /* of live blocks, as requested */
   uint64_t bytes;           /* of all regions, uncommitted parts included */
-  bool is_low_on_memory;    /* when new memory was last needed (slack.c) */
+  bool is_low_on_memory;    /* when new memory was last needed (slack.c); in a pool of segments always */
+  uint64_t small_bytes;     /* of segments: smaller blocks have segments of their own. 0: the memory is mapped */
+  uint64_t common_start, common_bytes; /* of segments: the one for blocks of all sizes, which the pool began with */
+  uint64_t most_rest; /* of segments: what may be left of an idle one that a large block takes (slack.c) */
   /* The number of uncommitted granules that have a byte of [start, end), which lies in a free block with some. Set by
    * granules.c, with its first argument. */
   uint32_t (*uncommitted_in)(const void *chunks, uint64_t start, uint64_t end);
@@ -265,12 +271,21 @@ struct chunks {
   struct addresses addresses;
 };
 
+enum { SLACK_RELEASES = 16 };
+
 struct slack {
+  const struct hipmm_services *services;
+  const struct held *held;
+  bool moves;            /* idle memory can be mapped where it is needed */
+  bool is_of_device;     /* the memory is the device's */
   uint64_t wanted_bytes; /* the option */
   uint64_t peak_bytes;   /* the most that was to be live at once since idle memory was last released */
   uint64_t device_bytes; /* free on the device when it was last asked */
   uint64_t held_bytes;   /* held at that time */
   unsigned n_uses;       /* of that answer */
+  unsigned
+      n_released; /* segments so far; the sizes of the last ones, and the bytes that were added again in these sizes: */
+  uint64_t released[SLACK_RELEASES], vain_bytes;
 };
 
 struct granules {
@@ -283,6 +298,7 @@ struct granules {
 struct segment {
   void *ptr;
   uint64_t bytes;
+  bool is_for_small; /* blocks of less than heap->small_bytes */
 };
 
 struct segments {
@@ -291,6 +307,8 @@ struct segments {
   struct segment *items;
   uint32_t count;
   struct held held;
+  uint64_t small_bytes; /* the part of it that is for small blocks */
+  struct slack slack;
 };
 
 /* Where the memory for an allocation comes from. */
