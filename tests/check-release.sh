@@ -53,6 +53,17 @@ is HIPMM_VERSION "$("$work/version")"
 sys.argv = ["setup.py", "--version"]
 runpy.run_path("setup.py", run_name="__main__")' 2>"$work/error" | tail -n 1)"
 
+# ---- The SBOM knows each library that a file of the build is linked to ----
+
+if [ -e "$top_srcdir/.git" ] && [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] && command -v readelf >/dev/null; then
+  for folder in .libs plugins tools; do
+    python3 "$top_srcdir/etc/release/sbom.py" "$top_builddir/$folder" 1 >"$work/$folder.json" || bad=1
+  done
+  grep -q '"jansson"' "$work/.libs.json" && grep -q '"timestamp": "1970-01-01T00:00:01Z"' "$work/.libs.json" ||
+    fail "the SBOM lacks jansson or the time"
+  ! python3 "$top_srcdir/etc/release/sbom.py" "$top_srcdir/etc" 1 2>"$work/said" || fail "a folder without programs has an SBOM"
+fi
+
 # ---- That a difference is noticed ----
 
 command -v git >/dev/null || { echo "git is missing: it was not tried whether mistakes are noticed"; exit $bad; }

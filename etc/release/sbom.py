@@ -25,6 +25,7 @@ SOURCES = (".c", ".h", ".hpp", ".cpp", ".cu", ".py", ".sh", ".m4", ".ac", ".am",
 LIBRARIES = {
     "ld-linux-x86-64.so": None,  # of the C library
     "ld-linux-aarch64.so": None,
+    "libm.so": None,
     "libc.so": ("glibc", "LGPL-2.1-or-later", "the C library"),
     "libgcc_s.so": ("gcc", "GPL-3.0-or-later WITH GCC-exception-3.1", "the compiler's library"),
     "libjansson.so": ("jansson", "MIT", "reads graphs"),

@@ -26,7 +26,7 @@ COPIES = [
     ("include/hipmm/version.h", r"^#define HIPMM_VERSION_PATCH (.*)$", 2),
     ("CITATION.cff", r"^version: (.*)$", None),
 ]
-PAGES = re.compile(r"\b(?:lib)?hipmm0?(?:-[a-z]+)?[-_ =@]{1,2}(\d+\.\d+\.\d+)(?![\w]|\.\d)")
+PAGES = re.compile(r"\b(?:lib)?hipmm0?(?:-[a-z]+)?[-_ =@/]{1,2}(\d+\.\d+\.\d+)(?![\w]|\.\d)")
 # Files with the history of versions, and data
 EXEMPT = re.compile(r"CHANGELOG\.md|configure(\.ac)?|tests/check-release\.sh|tests/data/.*|.*\.(xz|pickle|sqlite|svg|png)")
 
