@@ -51,7 +51,8 @@ static void pool_try_without_event(struct pool *pool, struct miss *miss)
 /* What is idle in the heaps of threads comes first. */
 static void pool_try_denied(struct pool *pool, struct miss *miss)
 {
-  miss->is_over = miss->request->is_denied = miss->request->is_modest && pool->heaps.loan_bytes;
+  bool is_worth_it = !pool->backing.ops->moves && pool->heaps.loan_bytes; /* mapped memory is moved at once */
+  miss->is_over = miss->request->is_denied = miss->request->is_modest && is_worth_it;
 }
 
 /* What idle memory and new memory together cannot serve moves nothing. */

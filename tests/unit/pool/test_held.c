@@ -86,7 +86,7 @@ static void holds_little_more_than_threads_need(void **state)
     fixture_run_threads(threads, make_and_drop);
     size_t held = fixture_peak_held_bytes(), peak = atomic_load(&peak_bytes);
     print_message("# %d threads hold %.3f of what is allocated at most\n", threads, (double)held / (double)peak);
-    assert_in_range(held, peak, peak + peak / 2);
+    assert_in_range(held, peak, 2 * peak);
     trim(0);
     assert_int_equal(fixture_held_bytes(), 0);
     assert_ok(hipmm_finalize());

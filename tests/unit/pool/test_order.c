@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS = 4, MOST_LIVE = 6, STEPS = 300, SEEDS = 4, SEEDS_OF_A_MISTAKE = 16, KIB = 1024, MISTAKES_FOUND = 3 };
+enum { STREAMS = 4, MOST_LIVE = 6, STEPS = 300, SEEDS = 4, SEEDS_OF_A_MISTAKE = 100, KIB = 1024, MISTAKES_FOUND = 3 };
 
 /* ---- The program ---- */
 
