@@ -55,7 +55,7 @@ runpy.run_path("setup.py", run_name="__main__")' 2>"$work/error" | tail -n 1)"
 
 # ---- The SBOM knows each library that a file of the build is linked to ----
 
-if [ -e "$top_srcdir/.git" ] && [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] && command -v readelf >/dev/null; then
+if [ -e "$top_srcdir/.git" ] && [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] && installed readelf "the version in what is built"; then
   for folder in .libs plugins tools; do
     python3 "$top_srcdir/etc/release/sbom.py" "$top_builddir/$folder" 1 >"$work/$folder.json" || bad=1
   done
