@@ -162,7 +162,10 @@ enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *t
   for (size_t i = 0; !found && i < folders.count; i++)
     text_append(text, sizeof text, "%s%s", i ? ", " : "", folders.items[i]);
   plugin_path_free_folders(&folders);
-  return found ? HIPMM_OK : error_set(HIPMM_E_PLUGIN, "no plugin %s.so in %s", type, text);
+  if (found) return HIPMM_OK;
+  /* The only one of hipmm's plugins that a build can lack: it needs CUDA's headers. */
+  const char *remedy = strcmp(type, "nvidia") ? "" : "; hipmm info says what to install";
+  return error_set(HIPMM_E_PLUGIN, "no plugin %s.so in %s%s", type, text, remedy);
 }
 
 bool plugin_exists(const struct plugin_path *path, const char *type)

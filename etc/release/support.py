@@ -57,9 +57,15 @@ def rows():
 def page():
     text = """# What hipmm works with
 
-Made by `etc/release/support.py` from `etc/release/support.tsv`, from which `.ci/run` takes the versions that it tests. *each
-change*: `.ci/run` tests it; *by hand*: the tests named ran once, on that day; *compiled only*: the compiler accepted the
-sources without a warning on that day, and nothing ran; *not tried*: it may work. [abi.md](abi.md) says when a version is dropped.
+This page is made by `etc/release/support.py` from `etc/release/support.tsv`, from which `.ci/run` takes the versions that it
+tests. The column *tested* says how a version was tested, and *by* names the step of `.ci/run`, or the day:
+
+- *each change*: `.ci/run` tests the version before a change is taken.
+- *by hand*: the tests that the remarks name ran once, on that day.
+- *compiled only*: the compiler accepted the sources without a warning on that day, and nothing ran.
+- *not tried*: the version may work, unless the remarks say that it does not. Versions that are not listed were not tried.
+
+[abi.md](abi.md) says when a version is dropped.
 """
     last = None
     for of, version, level, by, step, argument, note in rows():

@@ -54,6 +54,7 @@ if installed bash "what bash completes"; then
   offers "--version" --v
   offers "--json --strict --quiet --help" check --
   offers "graph.json" check gra
+  for command in replay plan tune report convert; do offers "graph.json" $command gra; done
   offers "graph.json" bench --config gra
   offers "handoff" bench --workload h
   offers "handoff" bench --workload = h

@@ -243,6 +243,11 @@ good memory
 if grep -q 'runtime software$' "$work/report"; then
   says_once "^hipmm: run: no GPU was found, so .*/program gets the software device$"
   [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line without a GPU"
+  # Nor twice where the command has logged something before.
+  mkdir refused && chmod o+w refused
+  cp pool.json refused/hipmm.json
+  (cd refused && "$hipmm" run -- "$here/program" memory) 2>"$work/err" || fail "a graph that is refused"
+  [ "$(grep -c 'no GPU' "$work/err")" = 1 ] || fail "without a GPU, and with a refused graph: $(cat "$work/err")"
 fi
 HIPMM_RUNTIME=software
 export HIPMM_RUNTIME

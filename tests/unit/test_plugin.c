@@ -170,6 +170,9 @@ static void says_where_it_looked(void **state)
   assert_true(strstr(hipmm_last_error_message(), folders->first) < strstr(hipmm_last_error_message(), folders->second));
   assert_message("/hipmm/1");
   assert_null(plugin);
+  if (plugin_exists(&path, "nvidia")) return; /* hipmm is installed here */
+  assert_status(plugin_get(&path, "nvidia", &plugin), HIPMM_E_PLUGIN);
+  assert_message("; hipmm info says what to install");
 }
 
 /* Runtimes are plugins too, but not resources: the folder of the other plugins is missing. */

@@ -15,8 +15,9 @@ static enum completion_kind completion_kind_of(const char *word)
   static const struct {
     const char *part;
     enum completion_kind kind;
-  } rows[] = {{"FILE", COMPLETION_FILE},       {".csv", COMPLETION_FILE},   {"TYPE", COMPLETION_TYPE},
-              {"PROGRAM", COMPLETION_PROGRAM}, {"SHELL", COMPLETION_SHELL}, {"DIR", COMPLETION_FILE}};
+  } rows[] = {{"FILE", COMPLETION_FILE}, {"LOG", COMPLETION_FILE},        {".csv", COMPLETION_FILE},
+              {"TYPE", COMPLETION_TYPE}, {"PROGRAM", COMPLETION_PROGRAM}, {"SHELL", COMPLETION_SHELL},
+              {"DIR", COMPLETION_FILE}};
   for (size_t i = 0; word && i < sizeof rows / sizeof *rows; i++)
     if (strstr(word, rows[i].part)) return rows[i].kind;
   return COMPLETION_NOTHING;

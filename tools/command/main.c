@@ -36,7 +36,7 @@ static const char *const main_options[] = {"--help", "--version", "--quiet"};
 static int main_help(void)
 {
   printf("Usage: hipmm COMMAND [OPTION]… [FILE]\n\n"
-         "Memory resources for HIP programs, composed in hipmm.json.\n\n");
+         "Memory resources for CUDA and HIP programs, composed in hipmm.json.\n\n");
   for (size_t i = 0; i < MAIN_COUNT; i++)
     printf("  %s%-10s%s %s\n", style(STYLE_NAME), main_commands[i]->name, style(STYLE_OFF), main_commands[i]->summary);
   printf("\n`hipmm COMMAND --help` explains one; `hipmm --version` (-V) prints the version.\n"

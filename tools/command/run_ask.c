@@ -90,11 +90,13 @@ static void run_ask_find(const struct source *source, struct run_answer *answer)
   answer->is_last_resort = !strcmp(answer->runtime, "software") && run_ask_is_automatic();
 }
 
-/* The log is off: hipmm logs the same in the program. What this process published it would leave behind. */
+/* The log is off, also if the command has opened it: hipmm logs the same in the program. What this process published it
+ * would leave behind. */
 static void run_ask_answer_and_exit(const struct source *source, int pipe_end)
 {
   struct run_answer answer = {.is_good = false, .device = -1};
   setenv("HIPMM_LOG", "off", 1);
+  hipmm_log_set_level(HIPMM_LOG_OFF);
   setenv("HIPMM_PUBLISH", "0", 1);
   run_ask_find(source, &answer);
   const char *from = (const char *)&answer;

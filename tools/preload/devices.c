@@ -151,7 +151,8 @@ bool devices_are_mapped_at(void *ptr, void **base_out, size_t *bytes_out)
 {
   struct hipmm_block held;
   const struct hipmm_hip *hip = hip_table();
-  int code = hip->MemGetAddressRange ? hip->MemGetAddressRange(base_out, bytes_out, ptr) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  int code =
+      hip->MemGetAddressRange ? hip->MemGetAddressRange(base_out, bytes_out, ptr) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
   if (code && hip->MemGetAddressRange) hip->GetLastError();
   return code || !devices_have_block(*base_out, &held);
 }

@@ -34,7 +34,7 @@ struct served_device {
   hipmm_stream_t idle; /* never has work: memory allocated for it is ready for every stream once it was waited for */
   struct stack *stack;
   struct hipmm_resource *resources[KIND_COUNT]; /* of each kind; NULL: by the runtime */
-  bool may_lack_order;     /* the stack was built for PyTorch, which orders copies between devices, and there are several */
+  bool may_lack_order; /* the stack was built for PyTorch, which orders copies between devices, and there are several */
   atomic_bool lacks_order; /* and it was found to map memory */
   struct usage usage[KIND_COUNT];
 };

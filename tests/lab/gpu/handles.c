@@ -15,11 +15,20 @@ enum { CHUNKS = 64 };
 
 enum step { CREATE, MAP, ACCESS, UNMAP, RELEASE, STEPS };
 
-#define FUNCTIONS(X)                                                                                      \
-  X(cuInit)                                                                                               \
-  X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuDeviceGetAttribute) X(cuMemGetAllocationGranularity) \
-      X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) \
-          X(cuMemSetAccess) X(cuMemGetAllocationPropertiesFromHandle)
+#define FUNCTIONS(X)               \
+  X(cuInit)                        \
+  X(cuDevicePrimaryCtxRetain)      \
+  X(cuCtxSetCurrent)               \
+  X(cuDeviceGetAttribute)          \
+  X(cuMemGetAllocationGranularity) \
+  X(cuMemAddressReserve)           \
+  X(cuMemAddressFree)              \
+  X(cuMemCreate)                   \
+  X(cuMemRelease)                  \
+  X(cuMemMap)                      \
+  X(cuMemUnmap)                    \
+  X(cuMemSetAccess)                \
+  X(cuMemGetAllocationPropertiesFromHandle)
 
 static struct {
 #define MEMBER(name) __typeof__(name) *name;
