@@ -144,9 +144,9 @@ done
 GIT_AUTHOR_NAME=Author GIT_AUTHOR_EMAIL=author@example.org GIT_COMMITTER_NAME=Author GIT_COMMITTER_EMAIL=author@example.org
 GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 export GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM
-mkdir -p "$copy/tests/abi" "$copy/core"
+mkdir -p "$copy/tests/abi" "$copy/tests/support" "$copy/core"
 for file in etc/release/release.sh core/libhipmm.map tests/abi/check-abi.sh tests/abi/surface.abi tests/abi/additions.abignore \
-  tests/abi/layout.awk; do
+  tests/abi/layout.awk tests/support/skip.sh; do
   cat "$top_srcdir/$file" >"$copy/$file"
 done
 for header in "$top_srcdir"/include/hipmm/*.h; do cat "$header" >"$copy/include/hipmm/${header##*/}"; done
