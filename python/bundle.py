@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The libraries that are linked into a wheel: where their sources are, and what a wheel says of them. Run by python/wheel.sh.
 
-    bundle.py fetch FOLDER            puts the sources there, with their checksums verified, unless they are there
+    bundle.py fetch FOLDER            puts the sources there unless they are there, verifies their checksums, and prints their names
     bundle.py describe WHEEL LIBRARIES
         adds to an unpacked wheel the licences, and an SBOM (CycloneDX, PEP 770) that says which files contain which library;
         LIBRARIES has what was compiled: lib/NAME.a, src/NAME-VERSION
@@ -54,6 +54,7 @@ def fetch(folder):
         found = hashlib.sha256(file.read_bytes()).hexdigest()
         if found != library["sha256"]:
             sys.exit(f"{file} is not the source of {name} {library['version']}: its SHA-256 is {found}, not {library['sha256']}")
+        print(file.name)
 
 
 def texts_of(binary):

@@ -48,10 +48,11 @@ for hip in "${ROCM_PATH:-/opt/rocm}/include" /usr/include ''; do
 done
 [ "$hip" ] || stop "HIP's headers are missing (Debian: libamdhip64-dev); sh etc/quickstart installs them"
 
+[ ! "${1-}" ] || { mkdir -p "$1" && folder=$(cd "$1" && pwd); } || exit 1
 cd "$(dirname "$0")/.."
 clone=$PWD
-mkdir -p "${1:-dist}"
-folder=$(cd "${1:-dist}" && pwd)
+: "${folder:=$clone/dist}"
+mkdir -p "$folder"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -83,7 +84,7 @@ step "getting CUDA's headers from PyPI" pip install -q --disable-pip-version-che
   nvidia-cuda-runtime-cu12==12.9.79
 sources=${SOURCES:-$work/sources}
 mkdir -p "$sources" "$work/include"
-python "$clone/python/bundle.py" fetch "$sources" || exit 1
+archives=$(python "$clone/python/bundle.py" fetch "$sources") || exit 1
 cp -r "$hip/hip" "$work/include/"
 headers=$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')
 cp -rL "$headers" "$work/include/python"
@@ -124,7 +125,7 @@ export ZIG_GLOBAL_CACHE_DIR
 libraries() {
   prefix=$work/$1
   mkdir -p "$prefix/src" "$prefix/lib"
-  for archive in "$sources"/jansson_* "$sources"/libtool_*; do tar -xf "$archive" -C "$prefix/src"; done
+  for archive in $archives; do tar -xf "$sources/$archive" -C "$prefix/src"; done
   for library in "$prefix"/src/jansson-* "$prefix"/src/libtool-*/libltdl; do
     cd "$library"
     [ -f configure ] || step "autoreconf in $library" autoreconf -fi

@@ -71,13 +71,15 @@ sed -n '/^| promise /,/^$/p' doc/trust.md | sed 1,2d | grep -v '`.* | .*20[0-9][
 
 # What is skipped is counted (tests/README.md): no script asks in silence whether a program is there.
 find tests python/tests -name '*.sh' ! -name skip.sh ! -name check-docs.sh -exec grep -Hn 'command -v' {} + |
-  grep -vE '\$\(command|\|\| *(skip|leave|leave_out|why=|\{ echo|$)' |
+  grep -vE '\$\(command|\|\| *(skip|leave|leave_out|why=|\{ echo .*exit (1|77)|$)' |
   sed 's/$/: use skip() or installed() of tests\/support\/skip.sh/' >>"$work/bad" || true
 
 # The site's navigation has each page of doc/.
 for page in doc/*.md; do
   grep -qx -- "$page" etc/site/pages || echo "etc/site/pages lacks $page: put it where readers will look for it"
 done >>"$work/bad"
+
+grep -v '^#' etc/site/pages | sort | uniq -d | sed 's/^/etc\/site\/pages has this twice: /' >>"$work/bad"
 
 # Of a clone: the subjects of commits.
 if [ -e .git ] && installed git "the subjects of commits"; then

@@ -9,6 +9,9 @@ set -eu
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
 . "$top_srcdir/tests/support/skip.sh"
 command -v python3 >/dev/null || skip "python3 is missing"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip "python3 is older than 3.10"
+# shellcheck disable=SC2046 # names; a hook of git sets them, and they name another clone
+unset $(git rev-parse --local-env-vars 2>/dev/null)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PYTHONDONTWRITEBYTECODE=1
@@ -48,14 +51,18 @@ int main(void)
 END
 ${CC:-cc} -I "$top_srcdir/include" -o "$work/version" "$work/version.c"
 is HIPMM_VERSION "$("$work/version")"
-! python3 -c 'import setuptools' 2>"$work/error" ||
+if python3 -c 'import setuptools' 2>"$work/error"; then
   is "the Python distribution" "$(cd "$top_srcdir" && python3 -c 'import re, runpy, sys
 sys.argv = ["setup.py", "--version"]
 runpy.run_path("setup.py", run_name="__main__")' 2>"$work/error" | tail -n 1)"
+else
+  skip_part "the version of the Python distribution" "setuptools is missing"
+fi
 
 # ---- The SBOM knows each library that a file of the build is linked to ----
 
-if [ -e "$top_srcdir/.git" ] && [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] && installed readelf "the version in what is built"; then
+if [ -e "$top_srcdir/.git" ] && [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] &&
+  installed readelf "the SBOM" && installed git "the SBOM"; then
   for folder in .libs plugins tools; do
     python3 "$top_srcdir/etc/release/sbom.py" "$top_builddir/$folder" 1 >"$work/$folder.json" || bad=1
   done
@@ -66,7 +73,7 @@ fi
 
 # ---- That a difference is noticed ----
 
-command -v git >/dev/null || { echo "git is missing: it was not tried whether mistakes are noticed"; exit $bad; }
+installed git "whether mistakes are noticed, and make release" || exit $bad
 copy=$work/tree
 mkdir -p "$copy/include/hipmm" "$copy/etc/release" "$copy/doc"
 for file in configure.ac CITATION.cff include/hipmm/version.h etc/release/version.py; do
@@ -139,7 +146,7 @@ differs .github/workflows/ci.yml 's/debian:12/debian:13/'
 # ---- make release, with the parts that need no build ----
 
 for tool in autoconf automake libtoolize make pkg-config xz cc; do
-  command -v $tool >/dev/null || { echo "$tool is missing, so that no release was tried"; exit $bad; }
+  installed $tool "make release" || exit $bad
 done
 GIT_AUTHOR_NAME=Author GIT_AUTHOR_EMAIL=author@example.org GIT_COMMITTER_NAME=Author GIT_COMMITTER_EMAIL=author@example.org
 GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null

@@ -160,7 +160,9 @@ class Page:
         name = re.match(r".*# (\w+\.py)\n", block.text)
         (self.folder / (name[1] if name else "block.py")).write_text(block.context + "\n" + block.text)
         later = self.blocks[self.blocks.index(block) + 1 :]
-        if name and any(name[1] in other.text and "not run" not in other.marks for other in later):
+        if name and any(
+            name[1] in other.text and other.language in ("sh", "console") and "not run" not in other.marks for other in later
+        ):
             return
         status, printed = self.command("python", name[1] if name else "block.py")
         if (package := re.search(r"ModuleNotFoundError: No module named '(\w+)", printed)) and package[1] != "hipmm":
@@ -225,7 +227,7 @@ class Page:
                 else:
                     raise Failed(f"nothing runs {block.language}: write <!-- not run: REASON --> above the block")
             except Missing as what:
-                yield "skipped", f"{where}: SKIPPED: {what} is missing"
+                yield "skipped", f"SKIPPED: {where}: {what} is missing"
             except Failed as problem:
                 yield "failed", f"FAIL: {where} ({block.language}): {problem}"
             finally:

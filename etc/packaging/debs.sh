@@ -21,24 +21,25 @@ on_host() {
   suite=$1 tarball=
   [ ! "${3-}" ] || tarball=$(realpath -e "$3")
   ! ls "$2"/*.deb >/dev/null 2>&1 || { echo "$2 has packages already; name a folder without" >&2; exit 1; }
-  mkdir -p "$2/input"
-  [ ! "${CUDA_PATH-}" ] || cp -rL "$CUDA_PATH/include" "$2/input/include"
-  SHARE=$(cd "$2" && pwd)
-  export SHARE
+  mkdir -p "$2"
+  mkdir "$2/input" || { echo "$2/input is made and removed by this script, and is there already; name another folder" >&2; exit 1; }
+  HIPMM_SHARE=$(cd "$2" && pwd)
+  export HIPMM_SHARE
+  trap 'rm -rf "$HIPMM_SHARE/input"' EXIT
+  trap 'exit 1' HUP INT TERM
+  [ ! "${CUDA_PATH-}" ] || cp -rL "$CUDA_PATH/include" "$HIPMM_SHARE/input/include"
   cd "$(dirname "$0")/../.."
   git rev-parse HEAD >/dev/null 2>&1 || {
     echo "$PWD is no clone of git; in a source folder, etc/packaging/debian/prepare.sh makes debian/" >&2
     exit 1
   }
-  trap 'rm -rf "$SHARE/input"' EXIT
-  trap 'exit 1' HUP INT TERM
   version=$(sed -n 's/^AC_INIT(\[hipmm], \[\([^]]*\)].*/\1/p' configure.ac)
   if [ "$tarball" ]; then
     version=${tarball##*/hipmm-} version=${version%.tar.xz}
-    cp "$tarball" "$SHARE/input/hipmm_$version.orig.tar.xz"
+    cp "$tarball" "$HIPMM_SHARE/input/hipmm_$version.orig.tar.xz"
   else
     commit=$(git -c user.name=hipmm -c user.email=hipmm stash create) # with what is not committed
-    git archive --prefix="hipmm-$version/" "${commit:-HEAD}" | xz -T1 >"$SHARE/input/hipmm_$version.orig.tar.xz"
+    git archive --prefix="hipmm-$version/" "${commit:-HEAD}" | xz -T1 >"$HIPMM_SHARE/input/hipmm_$version.orig.tar.xz"
   fi
   {
     setting DEBFULLNAME "${DEBFULLNAME:-$(git log -1 --format=%an)}"
@@ -48,10 +49,10 @@ on_host() {
     setting DEB_BUILD_PROFILES "${CUDA_PATH:+pkg.hipmm.nvidia}"
     setting CUDA_PATH /mnt/input
     [ ! "${SOURCE_DATE_EPOCH-}" ] || setting SOURCE_DATE_EPOCH "$SOURCE_DATE_EPOCH"
-  } >"$SHARE/input/environment"
+  } >"$HIPMM_SHARE/input/environment"
   sh tests/chroot.sh "$suite" 'sh etc/packaging/debs.sh --build'
   sh tests/chroot.sh "$suite" 'sh etc/packaging/debs.sh --try'
-  echo "the packages are in $SHARE"
+  echo "the packages are in $HIPMM_SHARE"
 }
 
 install() {
@@ -125,7 +126,8 @@ in_second_chroot() {
   done
   for page in hipmm hipmm.json hipmm-plugin; do
     man -P cat $page >/tmp/page
-    grep -q "^NAME" /tmp/page && echo "man $page: $(wc -l </tmp/page) lines"
+    grep -q '^NAME' /tmp/page
+    echo "man $page: $(wc -l </tmp/page) lines"
   done
 
   # shellcheck disable=SC2046 # a list
@@ -137,6 +139,9 @@ in_second_chroot() {
   echo "libhipmm0 alone serves a program"
 }
 
+case ${1-} in
+--build | --try) [ -f /mnt/input/environment ] || { echo "$1 is for the chroots that this script makes" >&2; exit 2; } ;;
+esac
 case ${1-} in
 --build) in_first_chroot ;;
 --try) in_second_chroot ;;

@@ -15,6 +15,8 @@
 # All is made in a temporary clone. So a release that fails leaves this clone as it was.
 set -eu
 
+# shellcheck disable=SC2046 # names; a hook of git sets them, and they name another clone
+unset $(git rev-parse --local-env-vars 2>/dev/null)
 unset CDPATH MAKEFLAGS MFLAGS MAKELEVEL HIPMM_CONFIG HIPMM_PLUGIN_PATH HIPMM_RUNTIME PYTHONPATH
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
@@ -229,7 +231,7 @@ fi
 sbom() {
   make -C build -j "$(getconf _NPROCESSORS_ONLN)"
   make -C build install DESTDIR="$work/installed"
-  find "$result" -type f \( -name '*.tar.*' -o -name '*.whl' \) | LC_ALL=C sort >"$work/files"
+  find "$result" -maxdepth 1 -type f \( -name '*.tar.*' -o -name '*.whl' \) | LC_ALL=C sort >"$work/files"
   xargs -d '\n' python3 etc/release/sbom.py "$work/installed" "$SOURCE_DATE_EPOCH" <"$work/files" >"$result/hipmm-$version.cdx.json"
 }
 ! wanted sbom || step "building, for the SBOM" sbom
@@ -261,15 +263,15 @@ Made on $date by \`make release\` of the commit $(git rev-parse HEAD)${DRY_RUN:+
 END
   (cd "$result" && find . -type f ! -name README.md | sed 's|^\./||' | LC_ALL=C sort) | while read -r file; do
     case $file in
+    *.deb) what="a package for Debian ${file%%/*}" ;;
+    */*) what="of the packages for Debian ${file%%/*}" ;;
     *.tar.xz) what="the sources, ready for configure" ;;
     *.tar.gz) what="the sources, for pip" ;;
     *.whl) what="the Python package, for pip" ;;
-    *.deb) what="a package for Debian ${file%%/*}" ;;
     *.cdx.json) what="SBOM: dependencies, licences and hashes, as CycloneDX" ;;
     *.bundle) what="the release's commit and tag, for \`git fetch\`" ;;
     abi.txt) what="what changed in the ABI, by abidiff" ;;
     notes.md) what="the release notes" ;;
-    */*) what="of the packages for Debian ${file%%/*}" ;;
     *) what="" ;;
     esac
     echo "| $file | $what |"

@@ -9,6 +9,8 @@
 # Run by `make reproducible` and .ci/run. diffoscope, where it is installed, explains a difference.
 set -eu
 
+# shellcheck disable=SC2046 # names; a hook of git sets them, and they name another clone
+unset $(git rev-parse --local-env-vars 2>/dev/null)
 unset CDPATH
 cd "$(dirname "$0")/../.."
 git rev-parse -q --verify HEAD >/dev/null 2>&1 || {
@@ -16,8 +18,8 @@ git rev-parse -q --verify HEAD >/dev/null 2>&1 || {
   exit 1
 }
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'kill $(jobs -p) 2>/dev/null; exit 1' HUP INT TERM
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 [ -z "$(git status --porcelain)" ] || echo "the commit $(git rev-parse --short HEAD) is compared, without the uncommitted changes"
 
 # build SOURCE BUILD JOBS FLAG...: the environment and the umask are the caller's

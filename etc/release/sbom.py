@@ -29,7 +29,7 @@ LIBRARIES = {
     "libc.so": ("glibc", "LGPL-2.1-or-later", "the C library"),
     "libgcc_s.so": ("gcc", "GPL-3.0-or-later WITH GCC-exception-3.1", "the compiler's library"),
     "libjansson.so": ("jansson", "MIT", "reads graphs"),
-    "libltdl.so": ("libtool", "LGPL-2.1-or-later", "opens plugins"),
+    "libltdl.so": ("libtool", "LGPL-2.0-or-later WITH Libtool-exception", "opens plugins"),
     "libsqlite3.so": ("sqlite", "blessing", "reads the logs of profilers (hipmm convert)"),
 }
 # Opened when a program runs; no file of hipmm is linked to them.

@@ -12,11 +12,12 @@ Called by tests/check-release.sh and etc/release/release.sh."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCE = re.compile(r"^AC_INIT\(\[hipmm\], \[(.*)\]\)$", re.M)
+SOURCE = re.compile(r"^AC_INIT\(\[hipmm\], \[([^]]*)\](?:, .*)?\)$", re.M)
 NUMBER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d?)\.(0|[1-9]\d?)")  # below 100: HIPMM_VERSION is one number
 
 # file, pattern whose group is the copy, part of the version
@@ -45,7 +46,7 @@ def source():
 def texts():
     """The text files of a clone, by path. Elsewhere a build can have left copies of its own, so only those of COPIES are looked at."""
     names = {file for file, _, _ in COPIES}
-    if (ROOT / ".git").exists():
+    if (ROOT / ".git").exists() and shutil.which("git"):
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)  # nothing, of another user's clone
         names.update(os.fsdecode(listed.stdout).split("\0"))
     for name in sorted(names):

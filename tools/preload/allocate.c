@@ -98,7 +98,7 @@ static bool allocate_find_target(const struct request *request, struct target *t
 enum { NOT_SUITED = -1 };
 
 /* Between devices, a copy of this function's memory on a default stream waits for the default stream of the memory's device.
- * A copy of mapped memory and of a driver's pool does not. */
+ * A copy of mapped memory does not. Nor does one of a driver's pool, which a graph has chosen by "async". */
 static bool promises_order(const struct request *request)
 {
   return request->kind == KIND_DEVICE && request->takes != TAKES_STREAM && request->takes != TAKES_POOL;

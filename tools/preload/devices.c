@@ -104,6 +104,7 @@ static enum device_state devices_open_locked(enum family family, int device)
   served->device = device;
   served->stack = stack;
   served->resources[KIND_DEVICE] = resource;
+  atomic_store(&served->lacks_order, false);
   served->may_lack_order = stack->user != STACK_FOR_ANY && !hipmm_device_count(&count) && count > 1;
   devices_make_idle_stream(served);
   devices_open_named(served, KIND_MANAGED, (const char *const[]){"managed", "async_managed", NULL});

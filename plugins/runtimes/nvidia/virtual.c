@@ -117,7 +117,9 @@ bool virtual_has_rdma(int device)
                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
   CUmemGenericAllocationHandle handle;
   size_t granularity = 0;
-  if (!nvidia_cuda.MemCreate || !nvidia_cuda.MemGetAllocationPropertiesFromHandle) return false;
+  if (!nvidia_cuda.MemCreate || !nvidia_cuda.MemGetAllocationGranularity ||
+      !nvidia_cuda.MemGetAllocationPropertiesFromHandle)
+    return false;
   virtual_ask_for_rdma(&properties);
   if (nvidia_cuda.MemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ||
       nvidia_cuda.MemCreate(&handle, granularity, &properties, 0))
