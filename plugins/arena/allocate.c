@@ -2,7 +2,6 @@
 /* allocate.c: the ops. An allocation that the thread's own arena can serve, and a free on the stream of the block's
  * arena, take the lock of that arena alone. Everything else takes the global lock first. */
 #include "arena.h"
-#include "options.h"
 
 /* The caller holds the arena's lock. */
 static inline bool arena_is_for(const struct local *local, hipmm_stream_t handle)
@@ -273,15 +272,6 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
   arena_trim_records(arena);
   biased_lock_release(&arena->lock);
   return status;
-}
-
-void arena_give_back_idle(void *self)
-{
-  struct arena *arena = self;
-  if (biased_lock_enter(&arena->lock, arena->services)) return;
-  arena_return_all(arena);
-  global_give_back_all(&arena->global);
-  biased_lock_release(&arena->lock);
 }
 
 void arena_stream_retire(void *self, hipmm_stream_t stream)

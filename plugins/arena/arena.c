@@ -62,7 +62,6 @@ static enum hipmm_status arena_open_memory(struct arena *arena, const struct are
   arena->first_local = services->host_allocate(services, first_local_bytes);
   bool opened = global_open(&arena->global, services, (enum record)wanted->record);
   opened = arena_chunks_open(&arena->global.chunks, services, upstream, wanted->maximum_size) && opened;
-  arena->global.chunks.take_back = wanted->take_back;
   if (!opened || !arena->locals || !arena->first_local)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
   return HIPMM_OK;

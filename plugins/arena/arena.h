@@ -77,9 +77,6 @@ void arena_supply(struct arena *arena, struct local *local);
 /* Returns superblocks that are wholly free to the global arena, down to `keep_bytes`. */
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
 
-/* The same for all free superblocks of every arena. */
-void arena_return_all(struct arena *arena);
-
 /* Gives back the host memory of records that are not in use. */
 void arena_trim_records(struct arena *arena);
 

@@ -21,7 +21,7 @@ void arena_chunks_close(struct arena_chunks *chunks)
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
-struct arena_chunk *arena_chunks_place_for(const struct arena_chunks *chunks, const void *ptr)
+static struct arena_chunk *arena_chunks_place_for(const struct arena_chunks *chunks, const void *ptr)
 {
   uint32_t low = 0, high = chunks->count;
   while (low < high) {
@@ -72,7 +72,6 @@ enum hipmm_status arena_chunks_allocate_exactly(struct arena_chunks *chunks, uin
 enum hipmm_status arena_chunks_allocate(struct arena_chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
                                         struct arena_chunk **chunk_out)
 {
-  if (chunks->take_back) return arena_chunks_allocate_exactly(chunks, bytes, stream, chunk_out);
   if (bytes > arena_chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = sizes_step(chunks->bytes, bytes, arena_chunks_room(chunks));;
        step = sizes_smaller_step(step, bytes)) {
@@ -81,24 +80,13 @@ enum hipmm_status arena_chunks_allocate(struct arena_chunks *chunks, uint64_t by
   }
 }
 
-static void arena_chunks_drop(struct arena_chunks *chunks, struct arena_chunk *chunk)
-{
-  chunks->bytes -= chunk->bytes;
-  chunks->count--;
-  memmove(chunk, chunk + 1, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
-}
-
 enum hipmm_status arena_chunks_free(struct arena_chunks *chunks, struct arena_chunk *chunk)
 {
   enum hipmm_status status =
       hipmm_upstream_deallocate(chunks->upstream, chunk->ptr, chunk->bytes, HIPMM_ALIGNMENT, NULL);
-  if (!status) arena_chunks_drop(chunks, chunk);
-  return status;
-}
-
-enum hipmm_status arena_chunks_give_back(struct arena_chunks *chunks, struct arena_chunk *chunk, hipmm_stream_t stream)
-{
-  enum hipmm_status status = chunks->take_back(chunks->upstream->self, chunk->ptr, chunk->bytes, stream);
-  if (!status) arena_chunks_drop(chunks, chunk);
-  return status;
+  if (status) return status;
+  chunks->bytes -= chunk->bytes;
+  chunks->count--;
+  memmove(chunk, chunk + 1, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
+  return HIPMM_OK;
 }

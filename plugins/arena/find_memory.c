@@ -128,7 +128,6 @@ static uint32_t find_memory_held(struct arena *arena, struct local *local, const
 static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status status,
                                     const struct arena_allocation *allocation)
 {
-  if (arena->global.chunks.take_back) return false; /* the lender knows what is idle */
   return hipmm_is_out_of_memory(status) && !streams_any_captured(&arena->global.streams, allocation->stream);
 }
 
@@ -153,15 +152,13 @@ static enum hipmm_status find_memory_small(struct arena *arena, struct local *lo
   if (*id_out) return HIPMM_OK;
   *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
   if (hipmm_is_out_of_memory(status)) { /* less than a superblock may be left */
-    bool is_tiny = arena->global.chunks.take_back && allocation->bytes < LEAST_REMNANT_BYTES;
-    superblock.bytes = superblock.most_bytes = is_tiny ? LEAST_REMNANT_BYTES : allocation->bytes;
+    superblock.bytes = superblock.most_bytes = allocation->bytes;
     *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
   }
   superblock = find_memory_superblock_request(local, allocation);
   if (find_memory_may_collect(arena, status, allocation))
     return find_memory_collected(arena, local, &superblock, allocation, id_out);
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return arena->global.chunks.take_back ? HIPMM_E_NOT_SUPPORTED : HIPMM_OK; /* the lender serves it */
+  return hipmm_is_out_of_memory(status) ? HIPMM_OK : status;
 }
 
 /* ---- Large allocations ---- */

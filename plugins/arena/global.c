@@ -51,7 +51,7 @@ static void global_merge(struct global *global, uint32_t first, uint32_t second,
   range_discard(&global->ranges, second);
 }
 
-uint32_t global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch)
+void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch)
 {
   struct arena_ranges *ranges = &global->ranges;
   struct arena_range *range = range_of(ranges, id);
@@ -69,7 +69,6 @@ uint32_t global_free(struct global *global, uint32_t id, uint32_t stream, uint64
     id = before;
   }
   global_link_range(global, id);
-  return id;
 }
 
 /* The frees of the stream up to `epoch` have completed: their ranges become ready for every stream. */
@@ -256,42 +255,11 @@ enum hipmm_status global_fill(struct global *global, uint64_t bytes)
   return status ? status : global_add_chunk(global, chunk, STREAM_READY);
 }
 
-static void global_discard_chunk(struct global *global, uint32_t range, uint64_t start, uint64_t bytes)
-{
-  range_discard(&global->ranges, range);
-  address_map_discard(&global->ranges.starts, start, bytes);
-}
-
 /* Whether the chunk is one range that no work uses. */
 static bool global_is_idle(const struct global *global, const struct arena_chunk *chunk)
 {
   const struct arena_range *range = range_of(&global->ranges, chunk->first);
   return range_state(range) == RANGE_FREE && range->stream == STREAM_READY && range->bytes == chunk->bytes;
-}
-
-void global_give_back(struct global *global, uint32_t id)
-{
-  const struct arena_range *range = range_of(&global->ranges, id);
-  const struct stream *stream = stream_of(&global->streams, range->stream);
-  uint64_t start = range->start, bytes = range->bytes;
-  struct arena_chunk *chunk = arena_chunks_place_for(&global->chunks, (void *)(uintptr_t)start);
-  if (!global->chunks.take_back || chunk->first != id || chunk->bytes != bytes || stream->gone) return;
-  global_unlink_range(global, id);
-  enum hipmm_status status = range->stream == STREAM_READY
-                                 ? arena_chunks_free(&global->chunks, chunk)
-                                 : arena_chunks_give_back(&global->chunks, chunk, stream->handle);
-  if (status)
-    global_link_range(global, id);
-  else
-    global_discard_chunk(global, id, start, bytes);
-}
-
-void global_give_back_all(struct global *global)
-{
-  for (uint32_t i = global->chunks.count; i-- > 0;) {
-    uint32_t id = global->chunks.items[i].first;
-    if (range_state(range_of(&global->ranges, id)) == RANGE_FREE) global_give_back(global, id);
-  }
 }
 
 enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes)
@@ -310,7 +278,8 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
       global_link_range(global, range); /* the upstream refused it */
       continue;
     }
-    global_discard_chunk(global, range, start, bytes);
+    range_discard(&global->ranges, range);
+    address_map_discard(&global->ranges.starts, start, bytes);
   }
   return first;
 }

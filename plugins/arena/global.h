@@ -22,8 +22,7 @@ struct arena_chunk {
 struct arena_chunks {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  enum hipmm_status (*take_back)(void *self, void *ptr, size_t bytes, hipmm_stream_t stream); /* NULL: not on loan */
-  struct arena_chunk *items;                                                                  /* by address */
+  struct arena_chunk *items; /* by address */
   uint32_t count;
   uint64_t bytes, peak_bytes;
   uint64_t maximum_bytes; /* that may be held */
@@ -50,14 +49,8 @@ bool arena_chunks_contain(const struct arena_chunks *chunks, const void *ptr);
 /* How much more the maximum allows. */
 uint64_t arena_chunks_room(const struct arena_chunks *chunks);
 
-/* Frees a chunk, which no work uses; if the upstream refuses, the chunk stays. */
+/* Frees a chunk; if the upstream refuses, the chunk stays. */
 enum hipmm_status arena_chunks_free(struct arena_chunks *chunks, struct arena_chunk *chunk);
-
-/* Gives a chunk on loan back, in the order of the stream. */
-enum hipmm_status arena_chunks_give_back(struct arena_chunks *chunks, struct arena_chunk *chunk, hipmm_stream_t stream);
-
-/* The chunk that begins at `ptr`, or the next one. */
-struct arena_chunk *arena_chunks_place_for(const struct arena_chunks *chunks, const void *ptr);
 
 /* ---- Its ranges (global.c) ---- */
 
@@ -95,12 +88,8 @@ uint32_t global_find_completed(struct global *global,
 uint32_t global_find_waiting(struct global *global,
                              const struct arena_request *request); /* the request's stream waits for another */
 
-/* Frees a range: free since `epoch` of `stream`. Returns the range that it is part of now. */
-uint32_t global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch);
-
-/* Gives the chunk back that is one free range, if it is on loan; and all such chunks. */
-void global_give_back(struct global *global, uint32_t id);
-void global_give_back_all(struct global *global);
+/* Frees a range: free since `epoch` of `stream`. */
+void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t epoch);
 
 /* Adds a chunk that fits the request, ready for its stream; unless `exactly`, a larger one where possible.
  * HIPMM_E_LIMIT when the maximum forbids it. */

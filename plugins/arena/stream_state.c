@@ -89,14 +89,12 @@ static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stre
 }
 
 /* The caller holds the arena's lock. */
-static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes,
-                                            bool gives_back)
+static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
   struct arena_ranges *ranges = &arena->global.ranges;
   while (local->idle_bytes > keep_bytes) {
-    uint32_t id = local_remove_idle(local, ranges);
-    id = global_free(&arena->global, id, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
-    if (gives_back) global_give_back(&arena->global, id);
+    uint32_t range = local_remove_idle(local, ranges);
+    global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
   if (!local->bytes) stream_set_remove(&arena->holding, local->number);
   while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_pop_unused(local, ranges));
@@ -111,7 +109,7 @@ void arena_supply(struct arena *arena, struct local *local)
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
   biased_lock_acquire(&local->lock);
-  stream_state_return_idle_locked(arena, local, keep_bytes, true);
+  stream_state_return_idle_locked(arena, local, keep_bytes);
   biased_lock_release(&local->lock);
 }
 
@@ -159,7 +157,7 @@ static void stream_state_retire_local(struct arena *arena, struct local *local)
   stream_state_list(arena, local, STREAM_READY);
   local_set_thread(local, 0);
   local_empty_quick(local, &arena->global.ranges);
-  stream_state_return_idle_locked(arena, local, 0, true);
+  stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
 
@@ -207,18 +205,12 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   return HIPMM_OK;
 }
 
-static void stream_state_return_all(struct arena *arena, struct local *local, bool gives_back)
+static void stream_state_return_all(struct arena *arena, struct local *local)
 {
   biased_lock_acquire(&local->lock);
   local_empty_quick(local, &arena->global.ranges);
-  stream_state_return_idle_locked(arena, local, 0, gives_back);
+  stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
-}
-
-void arena_return_all(struct arena *arena)
-{
-  for (uint32_t number = 0; (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++)
-    stream_state_return_all(arena, arena_local(arena, number), true);
 }
 
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal)
@@ -227,7 +219,8 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_s
   enum hipmm_status status = may_wait ? arena_synchronize(arena, user) : HIPMM_OK;
   if (status) return status;
   arena->collections++;
-  arena_return_all(arena);
+  for (uint32_t number = 0; (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++)
+    stream_state_return_all(arena, arena_local(arena, number));
   if (!may_wait) return HIPMM_OK;
   return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
@@ -350,7 +343,7 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
     struct local *local = arena_local(arena, number);
     biased_lock_disown(&local->lock);
     if (local_thread(local) != thread) continue;
-    if (is_taken) stream_state_return_all(arena, local, false); /* which takes no other lock */
+    if (is_taken) stream_state_return_all(arena, local);
     local_set_thread(local, 0);
   }
   if (is_taken) biased_lock_release(&arena->lock);

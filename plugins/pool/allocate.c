@@ -102,16 +102,11 @@ BLOCK_INLINE enum hipmm_status pool_allocate_request(struct pool *pool, struct c
   return status;
 }
 
-/* Memory is short: the heaps of threads give back what is idle, without a wait at first. */
+/* Memory is short: the heaps of threads give back what is idle. */
 static __attribute__((noinline)) enum hipmm_status pool_allocate_again(struct pool *pool, struct cache *cache,
                                                                        struct request *request, hipmm_stream_t stream,
                                                                        enum hipmm_status status, void **ptr_out)
 {
-  if (request->is_denied) {
-    thread_heaps_give_back(&pool->heaps);
-    request->is_modest = request->is_denied = false;
-    status = pool_allocate_request(pool, cache, request, stream, ptr_out);
-  }
   if (!hipmm_is_out_of_memory(status) || !thread_heaps_arena(&pool->heaps) || thread_heaps_trim(&pool->heaps))
     return status;
   return pool_allocate_request(pool, cache, request, stream, ptr_out);
@@ -138,7 +133,6 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slow_path(struc
     if (!status || status == HIPMM_CALL_AGAIN) return status;
   }
   struct request request = pool_request(pool, bytes, alignment);
-  request.is_modest = thread_heaps_arena(&pool->heaps) != NULL;
   enum hipmm_status status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
   return status ? pool_allocate_again(pool, cache, &request, stream, status, ptr_out) : HIPMM_OK;
 }
@@ -328,9 +322,6 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
 
 /* ---- Lending to the heaps of threads ---- */
 
-/* So much is lent whatever the slack is. */
-enum { LEAST_LOANS = 8 << 20 };
-
 static enum hipmm_status pool_allocate_on_loan(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                                void **ptr_out)
 {
@@ -338,7 +329,6 @@ static enum hipmm_status pool_allocate_on_loan(void *self, size_t bytes, size_t 
   struct request request = {.bytes = bytes, .alignment = alignment, .requested = bytes};
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  request.is_modest = pool->heaps.loan_bytes >= LEAST_LOANS;
   status = pool_allocate_locked(pool, NULL, &request, stream, ptr_out);
   if (!status) {
     block_set_state(block_of(&pool->heap.blocks, block_at(&pool->heap.blocks, *ptr_out, bytes)), BLOCK_ON_LOAN);
@@ -349,38 +339,19 @@ static enum hipmm_status pool_allocate_on_loan(void *self, size_t bytes, size_t 
   return status;
 }
 
-/* The caller holds the lock. */
-static void pool_end_loan(struct pool *pool, void *ptr, size_t bytes, uint32_t stream)
-{
-  heap_free(&pool->heap, block_at_in(&pool->heap.blocks, ptr, bytes, BLOCK_ON_LOAN), stream);
-  pool->heaps.loan_bytes -= bytes;
-  pool->heaps.loan_count--;
-}
-
-enum hipmm_status pool_take_back(void *self, void *ptr, size_t bytes, hipmm_stream_t stream)
-{
-  struct pool *pool = self;
-  uint32_t id;
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  status = pool_find_stream(pool, stream, &id);
-  if (!status) pool_end_loan(pool, ptr, bytes, id);
-  biased_lock_release(&pool->lock);
-  return status;
-}
-
 /* No work uses the memory. */
-static enum hipmm_status pool_take_back_idle(void *self, void *ptr, size_t bytes, size_t alignment,
-                                             hipmm_stream_t stream)
+static enum hipmm_status pool_take_back(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct pool *pool = self;
   (void)alignment, (void)stream;
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  pool_end_loan(pool, ptr, bytes, STREAM_READY);
+  heap_free(&pool->heap, block_at_in(&pool->heap.blocks, ptr, bytes, BLOCK_ON_LOAN), STREAM_READY);
+  pool->heaps.loan_bytes -= bytes;
+  pool->heaps.loan_count--;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }
 
 const struct hipmm_ops pool_loan_ops = {
-    .struct_size = sizeof pool_loan_ops, .allocate = pool_allocate_on_loan, .deallocate = pool_take_back_idle};
+    .struct_size = sizeof pool_loan_ops, .allocate = pool_allocate_on_loan, .deallocate = pool_take_back};

@@ -50,13 +50,12 @@ static inline uint32_t pool_allocate_ready(struct pool *pool, const struct reque
 }
 
 /* miss.c. The same where pool_allocate_ready() found none. */
-enum hipmm_status pool_allocate_from_heap(struct pool *pool, struct request *request, uint32_t *id_out);
+enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct request *request, uint32_t *id_out);
 
 enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr);
 
-/* The pool as the upstream of its thread_heaps; and takes a loan back in the order of the stream. */
+/* The pool as the upstream of its thread_heaps. */
 extern const struct hipmm_ops pool_loan_ops;
-enum hipmm_status pool_take_back(void *self, void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* visit.c. */
 enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),

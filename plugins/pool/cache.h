@@ -128,8 +128,7 @@ static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_
 enum { THREAD_HEAPS_MOST_BYTES = 4 << 20 };
 
 /* `upstream` serves the arena: it lends blocks. `record` is the pool's. */
-void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record,
-                       enum hipmm_status (*take_back)(void *self, void *ptr, size_t bytes, hipmm_stream_t stream));
+void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record);
 
 /* Destroys the arena, which gives everything back. Before the pool is destroyed. */
 void thread_heaps_close(struct thread_heaps *heaps);
@@ -162,13 +161,6 @@ static inline enum hipmm_status thread_heaps_trim(struct thread_heaps *heaps)
 {
   void *arena = thread_heaps_arena(heaps);
   return arena ? thread_heaps_ops()->trim(arena, 0) : HIPMM_OK;
-}
-
-/* The same, without a wait. */
-static inline void thread_heaps_give_back(struct thread_heaps *heaps)
-{
-  void *arena = thread_heaps_arena(heaps);
-  if (arena) arena_give_back_idle(arena);
 }
 
 /* A value of the arena; 0 if there is none. */

@@ -6,7 +6,7 @@
 
 /* An allocation while the attempts are made. */
 struct miss {
-  struct request *request;
+  const struct request *request;
   uint32_t id;              /* BLOCK_NONE: none yet */
   enum hipmm_status status; /* of the last attempt that asked for memory */
   bool is_over;             /* no attempt can succeed */
@@ -46,13 +46,6 @@ static void pool_try_without_event(struct pool *pool, struct miss *miss)
 {
   if (!heap_has_without_event(&pool->heap, miss->request->stream, miss->request->bytes)) return;
   if (!pool_synchronize_device(pool, miss->request->stream)) miss->id = heap_allocate_ready(&pool->heap, miss->request);
-}
-
-/* What is idle in the heaps of threads comes first. */
-static void pool_try_denied(struct pool *pool, struct miss *miss)
-{
-  bool is_worth_it = !pool->backing.ops->moves && pool->heaps.loan_bytes; /* mapped memory is moved at once */
-  miss->is_over = miss->request->is_denied = miss->request->is_modest && is_worth_it;
 }
 
 /* What idle memory and new memory together cannot serve moves nothing. */
@@ -101,7 +94,6 @@ static const struct attempt {
     {pool_try_merged, SEVERAL_IN_SEGMENTS}, /* all free blocks, merged: the stream waits for all others */
     {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.c): driver calls */
     {pool_try_without_event, SEVERAL_STREAMS}, /* blocks of streams that may be gone: the host waits for the device */
-    {pool_try_denied, ALWAYS},                 /* the end of what a modest request may use */
     {pool_try_move, ALWAYS},                   /* idle chunks that are mapped elsewhere: driver calls */
     {pool_try_grow, ALWAYS},                   /* new memory: driver calls, and more memory held */
     {pool_try_any, ALWAYS},                    /* any free block, and the next ones pack worse: a search */
@@ -114,7 +106,7 @@ static bool pool_needs(const struct pool *pool, enum need need)
   return need == ALWAYS || pool->heap.streams.active > 1;
 }
 
-enum hipmm_status pool_allocate_from_heap(struct pool *pool, struct request *request, uint32_t *id_out)
+enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   struct backing *backing = &pool->backing;
   struct heap *heap = &pool->heap;
@@ -125,11 +117,10 @@ enum hipmm_status pool_allocate_from_heap(struct pool *pool, struct request *req
     if (miss.status && !hipmm_is_out_of_memory(miss.status)) miss.is_over = true;
   }
   /* An error, such as that of a capture, concerns new mappings alone. */
-  if (!miss.id && miss.status != HIPMM_CALL_AGAIN && !request->is_denied) pool_try_any(pool, &miss);
+  if (!miss.id && miss.status != HIPMM_CALL_AGAIN) pool_try_any(pool, &miss);
   *id_out = miss.id;
   if (miss.id) return HIPMM_OK;
   /* Other users of the upstream may need what the attempts have added in vain. */
   if (backing_bytes(backing) > held_bytes) backing_release_idle(backing, heap, held_bytes);
-  if (request->is_denied) return HIPMM_E_OUT_OF_MEMORY;
   return miss.is_over ? miss.status : explain_failure(backing, heap, miss.status, request);
 }

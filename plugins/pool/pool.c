@@ -219,8 +219,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
   biased_lock_open(&pool->lock);
-  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record,
-                    pool_take_back);
+  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record);
   enum hipmm_status status = HIPMM_OK;
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)

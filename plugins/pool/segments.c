@@ -104,6 +104,8 @@ static enum hipmm_status segments_release_if_idle(struct segments *segments, str
   enum hipmm_status status = segments_release(segments, index);
   if (status) /* the upstream refused it */
     heap_add_segment(heap, (uintptr_t)segment.ptr, segment.bytes, STREAM_READY, segment.is_for_small);
+  else if ((uintptr_t)segment.ptr == heap->common_start)
+    heap->common_bytes = 0;
   return status;
 }
 
@@ -152,9 +154,10 @@ static void segments_release_to(struct segments *segments, struct heap *heap, ui
 static void segments_await_room(struct segments *segments, struct heap *heap, uint64_t keep_bytes, uint32_t stream,
                                 enum hipmm_status status)
 {
+  if (streams_any_captured(&heap->streams, stream)) return;
   segments_release_to(segments, heap, keep_bytes);
   if (segments->held.bytes <= keep_bytes || segments_find_idle(segments, heap, 1, true) == segments->count) return;
-  if (!hipmm_may_wait(segments->services, status) || streams_any_captured(&heap->streams, stream)) return;
+  if (!hipmm_may_wait(segments->services, status)) return;
   if (!heap_wait(heap) && !streams_wait_for_device(&heap->streams, stream)) heap_complete_all(heap);
   segments_release_to(segments, heap, keep_bytes);
 }
@@ -165,8 +168,10 @@ static enum hipmm_status segments_exchange(struct segments *segments, struct hea
                                            uint32_t stream)
 {
   uint64_t keep_bytes = sizes_headroom(slack_most_held(&segments->slack), bytes);
-  if (segments->held.bytes > keep_bytes) heap_poll(heap);
-  segments_release_to(segments, heap, keep_bytes);
+  if (segments->held.bytes > keep_bytes && !streams_any_captured(&heap->streams, stream)) {
+    heap_poll(heap);
+    segments_release_to(segments, heap, keep_bytes);
+  }
   enum hipmm_status status = segments_grow(segments, heap, bytes, stream);
   if (!hipmm_is_out_of_memory(status) || bytes < heap->small_bytes) return status;
   uint64_t held_bytes = segments->held.bytes, maximum_bytes = segments->held.maximum_bytes;
@@ -196,6 +201,10 @@ static enum hipmm_status segments_allocate(void *self, struct heap *heap, const 
   bool is_full = bytes > sizes_headroom(segments->held.maximum_bytes, segments->held.bytes);
   if (is_full && bytes < heap->small_bytes) return HIPMM_E_LIMIT; /* see segments_exchange() */
   slack_update(slack, heap->live_bytes + request->bytes);
+  /* Segments of other sizes were exchanged in vain before: an idle one is cut. */
+  if (is_full && source_of_memory == MEMORY_FROM_GROWTH && slack->vain_bytes > slack->peak_bytes &&
+      (*id_out = heap_allocate_fit(heap, KIND_BUSY, request)))
+    return HIPMM_OK;
   heap->most_rest = slack_step(slack) + SIZES_PAGE_BYTES;
   if (source_of_memory == MEMORY_FROM_GROWTH)
     status = segments_exchange(segments, heap, bytes, request->stream);

@@ -9,14 +9,11 @@
  * WAIT_WEIGHT entries for a while. */
 enum { WAIT_WEIGHT = 64, WAITED_ENOUGH = 32 * WAIT_WEIGHT };
 
-void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record,
-                       enum hipmm_status (*take_back)(void *self, void *ptr, size_t bytes, hipmm_stream_t stream))
+void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record)
 {
-  *heaps = (struct thread_heaps){.upstream = upstream,
-                                 .options = {.maximum_size = UINT64_MAX,
-                                             .record = record,
-                                             .small_bytes = THREAD_HEAPS_MOST_BYTES,
-                                             .take_back = take_back}};
+  *heaps = (struct thread_heaps){
+      .upstream = upstream,
+      .options = {.maximum_size = UINT64_MAX, .record = record, .small_bytes = THREAD_HEAPS_MOST_BYTES}};
   pthread_mutex_init(&heaps->making, NULL);
 }
 

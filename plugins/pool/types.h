@@ -123,8 +123,6 @@ struct request {
   uint64_t alignment;
   uint64_t requested; /* as the caller said */
   uint32_t stream;
-  bool is_modest; /* what has to be moved, or added beyond the slack, is not worth it */
-  bool is_denied; /* it failed for that reason */
 };
 
 struct heap {
