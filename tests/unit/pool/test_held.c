@@ -165,6 +165,22 @@ static void repeats_what_ran_once(void **state)
   fixture_drop_stream(streams[1]);
 }
 
+/* At the maximum, one segment of 4 GiB and two of 1 GiB take turns. To exchange them each time takes milliseconds. */
+static void cuts_a_segment_that_was_exchanged_in_vain(void **state)
+{
+  int64_t asked = 0;
+  begin(state, "64GiB", "statistics', 'device", ", 'maximum_size': '10GiB'");
+  for (int i = 0; i < 6; i++) fixture_allocate(GIB, NULL);
+  for (int i = 0; i < 40; i++) {
+    fixture_free(fixture_allocate(4 * GIB, NULL), 4 * GIB, NULL);
+    void *one = fixture_allocate(GIB, NULL), *other = fixture_allocate(GIB, NULL);
+    fixture_free(one, GIB, NULL);
+    fixture_free(other, GIB, NULL);
+    if (i == 9) asked = fixture_value("statistics", "total_count");
+  }
+  assert_int_equal(fixture_value("statistics", "total_count"), asked);
+}
+
 /* ---- Sizes that grow ---- */
 
 /* As a list does that is copied into a larger block. Returns the sum of the last two blocks. */
@@ -230,9 +246,13 @@ static void serves_all_sizes_from_its_initial_size(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      BOTH(holds_little_more_than_threads_need),    BOTH(repeats_what_ran_once),
-      BOTH(keeps_little_of_what_it_has_outgrown),   BOTH(grows_as_far_as_the_device_does),
+      BOTH(holds_little_more_than_threads_need),
+      BOTH(repeats_what_ran_once),
+      BOTH(keeps_little_of_what_it_has_outgrown),
+      BOTH(grows_as_far_as_the_device_does),
       BOTH(serves_all_sizes_from_its_initial_size),
+      {"segments: cuts_a_segment_that_was_exchanged_in_vain", cuts_a_segment_that_was_exchanged_in_vain, fixture_setup,
+       fixture_teardown, (void *)(uintptr_t)segments},
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
