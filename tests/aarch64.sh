@@ -7,7 +7,8 @@
 #
 # Left out is what needs the kernel to run a program for aarch64 by itself: tests that start their own program again
 # (run_again(), such as tests/unit/pool/test_order), scripts, and all that interposes (`hipmm run`, tests/preload). So is what
-# takes minutes there: test_backing, test_free_index and interleavings of the pool, sweeps over all types, random models.
+# takes minutes or much memory there: test_backing, test_free_index, test_held and interleavings of the pool, sweeps over all
+# types, random models.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -32,7 +33,7 @@ HIPMM_PLUGIN_PATH=$PWD/plugins LD_LIBRARY_PATH=.libs HIPMM_RUNTIME=software \
   qemu-aarch64 hipmm replay --config ../etc/hipmm.json trace.csv | tee replay
 grep -q '4,069,464,592 bytes' replay || { echo "the replay counts otherwise than on x86-64" && exit 1; }
 
-tests=$(cd .. && ls tests/unit/pool/test_*.c | sed 's/\.c$//' | grep -vE '/test_(order|backing|free_index)$')
+tests=$(cd .. && ls tests/unit/pool/test_*.c | sed 's/\.c$//' | grep -vE '/test_(order|backing|free_index|held)$')
 for name in block_map error host_memory keys log option registry resource stack stream text; do
   tests="$tests tests/unit/test_$name"
 done
