@@ -93,11 +93,8 @@ def test_a_buffer_keeps_its_stream():
     assert buffer.read(99999) == b"\4"
 
 
-def test_order_between_streams(run):
-    """With the stepped scheduler nothing runs until somebody waits, and then in any order that the streams allow. The Buffer is of
-    the second stream, so that nothing but wait() orders the fill on the first one."""
-    program = """
-import hipmm, sys
+TWO_STREAMS = """
+import hipmm, sys, types
 hipmm.init({"runtime": "software", "stack": ["pool", "device"]})
 right = 0
 for _ in range(20):
@@ -105,6 +102,13 @@ for _ in range(20):
     buffer = hipmm.Buffer(1000, second)
     buffer.fill(0)
     buffer.synchronize()
+"""
+
+
+def test_order_between_streams(run):
+    """With the stepped scheduler nothing runs until somebody waits, and then in any order that the streams allow. The Buffer is of
+    the second stream, so that nothing but wait() orders the fill on the first one."""
+    program = TWO_STREAMS + """
     buffer.fill(5, stream=first)
     if sys.argv[1] == "wait":
         second.wait(first)
@@ -118,15 +122,7 @@ print(right)
 
 def test_order_with_arrays(run):
     """As above: a copy on the first stream of what was filled on the second one, which only the array's stream orders."""
-    program = """
-import hipmm, sys, types
-hipmm.init({"runtime": "software", "stack": ["pool", "device"]})
-right = 0
-for _ in range(20):
-    first, second = hipmm.Stream(non_blocking=True), hipmm.Stream(non_blocking=True)
-    buffer = hipmm.Buffer(1000, second)
-    buffer.fill(0)
-    buffer.synchronize()
+    program = TWO_STREAMS + """
     buffer.fill(5)
     interface = {**buffer.__cuda_array_interface__, **({} if sys.argv[1] == "stream" else {"stream": None})}
     array = types.SimpleNamespace(__cuda_array_interface__=interface)
