@@ -18,7 +18,7 @@ git rev-parse -q --verify HEAD >/dev/null 2>&1 || {
   exit 1
 }
 work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 [ -z "$(git status --porcelain)" ] || echo "the commit $(git rev-parse --short HEAD) is compared, without the uncommitted changes"
 
