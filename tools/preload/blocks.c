@@ -2,6 +2,7 @@
 /* blocks.c: the table of live blocks, and their counts; see blocks.h. Calls the stack only to free. */
 #include "blocks.h"
 
+#include "../../core/base/peak.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -32,10 +33,10 @@ void blocks_count(struct usage *usage, int64_t bytes, int sign)
   int64_t driver_bytes = blocks_round_up(bytes, large ? UNIT_BYTES : SMALL_BYTES) * sign;
   blocks_add_bytes(large ? &usage->large_bytes : &usage->small_bytes, driver_bytes);
   blocks_add_bytes(&usage->count, sign);
-  usage_raise(&usage->peak_bytes, blocks_add_bytes(&usage->bytes, bytes * sign));
-  usage_raise(&usage->driver_peak_bytes,
-              atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
-                  blocks_round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), UNIT_BYTES));
+  peak_add(&usage->bytes, &usage->peak_bytes, bytes * sign);
+  peak_raise(&usage->driver_peak_bytes,
+             atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
+                 blocks_round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), UNIT_BYTES));
 }
 
 /* ---- The table ---- */

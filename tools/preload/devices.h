@@ -18,15 +18,6 @@ struct usage {
   atomic_int_fast64_t small_bytes, large_bytes, driver_peak_bytes;
 };
 
-/* Raises a peak to `now`. */
-static inline void usage_raise(atomic_int_fast64_t *peak, int64_t now)
-{
-  int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
-  while (now > before &&
-         !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
-    continue;
-}
-
 enum { DEVICES_MOST = 64 };
 
 struct served_device {

@@ -4,6 +4,7 @@
  * pool's place. */
 #include "pools.h"
 
+#include "../../core/base/peak.h"
 #include "contexts.h"
 #include "devices.h"
 #include "failure.h"
@@ -59,9 +60,8 @@ void pools_release(struct pool_account *account)
 void pools_count(struct pool_account *account, int64_t bytes)
 {
   if (!account) return;
-  int64_t now = atomic_fetch_add_explicit(&account->bytes, bytes, memory_order_relaxed) + bytes;
-  usage_raise(&account->used_peak_bytes, now);
-  usage_raise(&account->reserved_peak_bytes, now);
+  int64_t now = peak_add(&account->bytes, &account->used_peak_bytes, bytes);
+  peak_raise(&account->reserved_peak_bytes, now);
   int_fast64_t freed = atomic_load_explicit(&account->freed_bytes, memory_order_relaxed), after;
   do after = freed > bytes ? freed - bytes : 0;
   while (!atomic_compare_exchange_weak_explicit(&account->freed_bytes, &freed, after, memory_order_relaxed,
@@ -269,7 +269,7 @@ static int64_t pools_reserved_bytes(enum family family, hipmm_hip_mempool_t pool
   uint64_t kept = threshold > (uint64_t)used ? threshold - (uint64_t)used : 0;
   if (idle > freed) idle = freed;
   if ((uint64_t)idle > kept) idle = (int64_t)kept;
-  usage_raise(&account->reserved_peak_bytes, used + idle);
+  peak_raise(&account->reserved_peak_bytes, used + idle);
   return used + idle;
 }
 
