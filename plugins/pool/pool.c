@@ -284,13 +284,11 @@ static const struct hipmm_option options[] = {
      .offset = offsetof(struct pool_options, slack),
      .initial = "auto",
      .unit = "bytes",
-     .doc =
-         "Idle memory that the pool may hold beyond the peak of what was allocated, rather than move it to where it is "
-         "needed, or release it if it is a segment; less as maximum_size or the end of the device's memory nears; "
-         "auto, "
-         "of segments 1/8 of the peak, or up to 1/4 if what was released was needed again; of mapped memory 1/16 of "
-         "the "
-         "peak, or up to half of the peak while that is no more than 1/256 of the device's free memory",
+     .doc = "Idle memory that the pool may hold beyond the peak of what was allocated, rather than move it to "
+            "where it is needed, or release it if it is a segment; less as maximum_size or the end of the "
+            "device's memory nears; auto, of segments 1/8 of the peak, or up to 1/4 if what was released was "
+            "needed again; of mapped memory 1/16 of the peak, or up to half of the peak while that is no more "
+            "than 1/256 of the device's free memory",
      .choices = automatic},
 };
 

@@ -61,9 +61,14 @@ void slack_update(struct slack *slack, uint64_t live_bytes)
   slack->device_bytes = is_known ? free_bytes : 0;
 }
 
+uint64_t slack_most_held(const struct slack *slack)
+{
+  return slack->peak_bytes + slack_bytes(slack);
+}
+
 uint64_t slack_growth(const struct slack *slack)
 {
-  uint64_t growth = sizes_headroom(slack->peak_bytes + slack_bytes(slack), slack->held->bytes);
+  uint64_t growth = sizes_headroom(slack_most_held(slack), slack->held->bytes);
   return slack_lesser_of(growth, slack_room(slack));
 }
 
@@ -104,11 +109,6 @@ void slack_note_added(struct slack *slack, uint64_t bytes)
     slack->vain_bytes += bytes;
     return;
   }
-}
-
-uint64_t slack_most_held(const struct slack *slack)
-{
-  return slack->peak_bytes + slack_bytes(slack);
 }
 
 uint64_t slack_step(const struct slack *slack)

@@ -281,8 +281,8 @@ struct slack {
   uint64_t device_bytes; /* free on the device when it was last asked */
   uint64_t held_bytes;   /* held at that time */
   unsigned n_uses;       /* of that answer */
-  unsigned
-      n_released; /* segments so far; the sizes of the last ones, and the bytes that were added again in these sizes: */
+  /* Segments that were released so far: their number, the sizes of the last ones, and the bytes added again in such sizes. */
+  unsigned n_released;
   uint64_t released[SLACK_RELEASES], vain_bytes;
 };
 
