@@ -3,18 +3,6 @@
 # commands.awk: what `hipmm COMMAND --help` prints, unwrapped, as a subsection of hipmm(1): the usage line, paragraphs of a
 # line each, options as "  --name VALUE  words".
 
-function roff(text) {
-  gsub(/\\/, "\\(rs", text)
-  gsub(/-/, "\\-", text)
-  gsub(/`/, "\\(ga", text)
-  gsub(/'/, "\\(aq", text)
-  gsub(/\^/, "\\(ha", text)
-  gsub(/~/, "\\(ti", text)
-  gsub(/…/, "...", text) # which a terminal without UTF-8 has too
-  sub(/^\./, "\\\\\\&.", text)
-  return text
-}
-
 /^Usage: / {
   print ".SS " name
   print ".B " roff(substr($0, 8))

@@ -189,20 +189,6 @@ function summary(  words) {
 
 # ---- Manual pages ----
 
-function roff(words) {
-  gsub(/\\/, "\\(rs", words)
-  gsub(/-/, "\\-", words)
-  gsub(/`/, "\\(ga", words)
-  gsub(/'/, "\\(aq", words)
-  gsub(/\^/, "\\(ha", words)
-  gsub(/~/, "\\(ti", words)
-  gsub(/…/, "\\[u2026]", words)
-  gsub(/→/, "\\(->", words)
-  gsub(/(^|\n)\./, "&\001", words)
-  gsub(/\.\001/, "\\\\\\\&.", words)
-  return words
-}
-
 function man_put(was, words) {
   if (was == "code") {
     sub(/\n$/, "", words)

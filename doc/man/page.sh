@@ -19,7 +19,7 @@ commands() {
   "$HIPMM" --help >"$output.tmp"
   for command in $($AWK '/^  [a-z]/ { print $1 }' "$output.tmp"); do
     "$HIPMM" "$command" --help >"$output.tmp"
-    $AWK -v name="$command" -f "$folder/commands.awk" "$output.tmp"
+    $AWK -v name="$command" -f "$folder/roff.awk" -f "$folder/commands.awk" "$output.tmp"
   done
 }
 

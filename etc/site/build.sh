@@ -28,7 +28,7 @@ export PYTHONUTF8=1 # whatever the locale
 rm -rf "$site"
 mkdir -p "$site/source/reference/c" "$site/xml"
 cd "$top"
-$AWK -v format=rst -v folder="$site/source/reference/c" -v version="$VERSION" -f doc/man/headers.awk "$@"
+$AWK -v format=rst -v folder="$site/source/reference/c" -v version="$VERSION" -f doc/man/roff.awk -f doc/man/headers.awk "$@"
 doxygen -q - <<SETTINGS
 INPUT = include/hipmm/cpp include/hipmm/rmm.hpp
 FILTER_PATTERNS = "*.hpp=$AWK -f etc/site/doxygen.awk"
