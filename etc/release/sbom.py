@@ -19,6 +19,9 @@ import sys
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+from bundle import LIBRARIES as BUNDLED  # noqa: E402 # whose licences wheels name too
+
 SOURCES = (".c", ".h", ".hpp", ".cpp", ".cu", ".py", ".sh", ".m4", ".ac", ".am", ".inc", ".map", ".toml", ".yml")
 
 # soname without its number: name, licence as SPDX writes it, what it is for
@@ -28,8 +31,8 @@ LIBRARIES = {
     "libm.so": None,
     "libc.so": ("glibc", "LGPL-2.1-or-later", "the C library"),
     "libgcc_s.so": ("gcc", "GPL-3.0-or-later WITH GCC-exception-3.1", "the compiler's library"),
-    "libjansson.so": ("jansson", "MIT", "reads graphs"),
-    "libltdl.so": ("libtool", "LGPL-2.0-or-later WITH Libtool-exception", "opens plugins"),
+    "libjansson.so": ("jansson", BUNDLED["jansson"]["licence"], "reads graphs"),
+    "libltdl.so": ("libtool", BUNDLED["ltdl"]["licence"], "opens plugins"),
     "libsqlite3.so": ("sqlite", "blessing", "reads the logs of profilers (hipmm convert)"),
 }
 # Opened when a program runs; no file of hipmm is linked to them.
