@@ -24,7 +24,7 @@ if [ "${HIPMM_CHROOT-}" ]; then
   [ ! "${HIPMM_SHARE-}" ] || mount --bind "$HIPMM_SHARE" "$HIPMM_CHROOT/mnt"
   # within USER HOME COMMAND
   within() {
-    chroot --userspec="$1" "$HIPMM_CHROOT" /usr/bin/env -i "HOME=$2" "TERM=${TERM-dumb}" PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    chroot --userspec="$1" "$HIPMM_CHROOT" /usr/bin/env -i "HOME=$2" "TERM=${TERM-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
       sh -c "cd && cd hipmm && $3"
   }
   within root /root "${2-exec bash}"
