@@ -11,6 +11,7 @@
 #include "call/device_table.h"
 #include "call/handle.h"
 #include "container/storage.h"
+#include "inspect/control.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"
 #include "runtime/hip.h"
@@ -31,6 +32,30 @@ static enum hipmm_status init_choose_device(const struct graph *graph)
   return device_table_enter(rank % n_devices, &previous);
 }
 
+/* An environment variable that is 1 or 0, or else what the graph says. */
+static bool init_is_wanted(const char *variable, bool by_graph, const char *purpose)
+{
+  const char *text = environment_get(variable);
+  if (!text || !*text) return by_graph;
+  if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+    log_line(HIPMM_LOG_WARNING, "init", "%s is \"%.40s\"; write 1 %s, 0 not to", variable, text, purpose);
+  return strcmp(text, "1") == 0;
+}
+
+/* A socket for other processes is what the user asks for: not a file that happens to lie in the working folder. */
+static void init_control(const struct graph *graph)
+{
+  const char *variable = environment_get("HIPMM_CONTROL");
+  bool is_by_graph = graph->is_controlled && !graph->was_found;
+  if (init_is_wanted("HIPMM_CONTROL", is_by_graph, "to let hipmm ctl in"))
+    control_begin();
+  else if (graph->is_controlled && graph->was_found && (!variable || !*variable))
+    log_line(HIPMM_LOG_WARNING, "control",
+             "\"control\" opens a socket for other processes, which a graph that was only found (%s) does not allow; "
+             "name the graph, as with HIPMM_CONFIG, or set HIPMM_CONTROL=1",
+             graph->source);
+}
+
 /* Opens the table of devices over a graph, and takes over the reference to it. `is_any`: see init_change(). */
 static enum hipmm_status init_open(struct graph *graph, bool is_any)
 {
@@ -42,7 +67,8 @@ static enum hipmm_status init_open(struct graph *graph, bool is_any)
   }
   device_table_open(graph);
   report_watch_exit(graph);
-  if (publish_is_wanted(graph->publishes)) publish_begin();
+  if (init_is_wanted("HIPMM_PUBLISH", graph->publishes, "to publish counters")) publish_begin();
+  init_control(graph);
   return HIPMM_OK;
 }
 
@@ -79,25 +105,27 @@ static enum hipmm_status init_join(struct graph *graph)
 }
 
 /* Reads a graph from `file`, or from `json`, or takes the built-in one when both are NULL. */
-static enum hipmm_status init_read(const char *file, const char *json, bool is_any)
+static enum hipmm_status init_read(const char *file, const char *json, bool was_found, bool is_any)
 {
   struct graph *graph = NULL;
   bool is_first = !lifecycle_users;
   enum hipmm_status status = graph_load(file, json, &graph);
   if (status) return status;
+  graph->was_found = was_found;
   return is_first ? init_open(graph, is_any) : init_join(graph);
 }
 
 /* ---- Public functions ---- */
 
 /* What fails on the way to success, such as a runtime that "auto" finds no device of, is not the caller's failure.
- * `is_any`: whatever graph is in use will do, and the caller may be a framework: the thread's device stays. */
-static enum hipmm_status init_change(const char *file, const char *json, bool is_any)
+ * `was_found`: nobody named the file. `is_any`: any graph in use will do, and the thread's device stays, since the caller may be
+ * a framework. */
+static enum hipmm_status init_change(const char *file, const char *json, bool was_found, bool is_any)
 {
   const struct error_record before = error_mark();
   enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
-  if (!is_any || !lifecycle_users) status = init_read(file, json, is_any);
+  if (!is_any || !lifecycle_users) status = init_read(file, json, was_found, is_any);
   if (!status) lifecycle_users++;
   lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
   if (!status) error_return_to_mark(&before);
@@ -107,11 +135,17 @@ static enum hipmm_status init_change(const char *file, const char *json, bool is
 static enum hipmm_status init_search(bool is_any)
 {
   char buffer[PATH_MAX];
-  const char *file = trust_find_config(buffer, sizeof buffer);
-  const char *variable = environment_get("HIPMM_CONFIG");
-  log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: the built-in graph");
-  enum hipmm_status status = init_change(file, NULL, is_any);
-  return status == HIPMM_E_IO && variable && *variable ? error_blame_variable("HIPMM_CONFIG", status) : status;
+  const char *variable = environment_get("HIPMM_CONFIG"), *text = variable && graph_is_text(variable) ? variable : NULL;
+  const char *file = text ? NULL : trust_find_config(buffer, sizeof buffer);
+  log_line(HIPMM_LOG_INFO, "config", "%s",
+           text   ? "the graph in HIPMM_CONFIG"
+           : file ? file
+                  : "no file found: the built-in graph");
+  bool is_named =
+      variable && *variable && !environment_get("HIPMM_RUN_FOUND"); /* else `hipmm run` names what it found */
+  enum hipmm_status status = init_change(file, text, file && !is_named, is_any);
+  bool is_of_variable = text ? status == HIPMM_E_CONFIG : status == HIPMM_E_IO && variable && *variable;
+  return is_of_variable ? error_blame_variable("HIPMM_CONFIG", status) : status;
 }
 
 enum hipmm_status hipmm_init(void)
@@ -128,13 +162,13 @@ enum hipmm_status hipmm_init_from_file(const char *path)
 {
   if (!path && !lifecycle_refuses_calls())
     return error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
-  return init_change(path, NULL, false);
+  return init_change(path, NULL, false, false);
 }
 
 enum hipmm_status hipmm_init_from_string(const char *json)
 {
   if (!json && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "json is NULL");
-  return init_change(NULL, json, false);
+  return init_change(NULL, json, false, false);
 }
 
 /* ---- Finalisation ---- */
@@ -142,6 +176,7 @@ enum hipmm_status hipmm_init_from_string(const char *json)
 static void init_close(void)
 {
   lifecycle_await_calls();
+  control_end();
   publish_end();
   report_write(device_table_graph_in_use());
   storage_free_waiting();

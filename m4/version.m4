@@ -17,4 +17,6 @@ AC_DEFUN([HIPMM_CHECK_VERSION], [
   hipmm_soname=$(($hipmm_current - ${HIPMM_LT_VERSION##*:}))
   AS_IF([test "$hipmm_soname" = "${PACKAGE_VERSION%%.*}"], [],
     [AC_MSG_ERROR([the libtool version $HIPMM_LT_VERSION gives libhipmm.so.$hipmm_soname, and the version is $PACKAGE_VERSION; current - age must be the major version])])
+  dnl The name of the file, by which gdb finds the script for it.
+  AC_SUBST([HIPMM_FILE], [`echo "$HIPMM_LT_VERSION" | awk -F: '{ print "libhipmm.so." $[1] - $[3] "." $[3] "." $[2] }'`])
 ])

@@ -179,9 +179,11 @@ verify() {
   }
   ! grep -rlF -e "$work" -e "$clone" unpacked/* || stop "these files have a path of the machine that built them"
   cd unpacked/*/
-  for file in bin/hipmm include/hipmm/hipmm.h include/hipmm/compat/rmm/rmm.h lib/libhipmm.so.0 lib/librmm_compat.so.0 \
+  for file in bin/hipmm include/hipmm/hipmm.h include/hipmm/compat/rmm/rmm.h \
+    include/hipmm/compat/rmm26/rmm/mr/pool_memory_resource.hpp include/hipmm/compat/rmm26/cuda/memory_resource \
+    lib/libhipmm.so.0 lib/librmm_compat.so.0 \
     lib/cmake/hipmm/hipmmConfig.cmake lib/pkgconfig/hipmm.pc lib/hipmm/*/nvidia.so lib/hipmm/*/software.so \
-    lib/hipmm/*/preload/preload.so lib/hipmm/*/preload/python/sitecustomize.py py.typed _hipmm.pyi bridge/torch.cpp; do
+    lib/hipmm/*/control/control.so lib/hipmm/*/preload/preload.so lib/hipmm/*/preload/python/sitecustomize.py py.typed _hipmm.pyi bridge/torch.cpp; do
     # shellcheck disable=SC2086 # a pattern
     ls hipmm/$file >/dev/null 2>&1 || stop "the wheel for $1 has no $file"
   done

@@ -38,10 +38,10 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 [ "$(wc -l <"$work/includes")" -gt 300 ] || { echo "found too few includes"; exit 1; }
 
 # What knows nothing of a stack, and so is for plugins too.
-helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|key_map|key_tree|lock_order|memory_observer|output_file|own_symbol|record_format|text|thread|units)[.]h$'
+helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|key_map|key_tree|lock_order|memory_observer|output_file|own_symbol|record_format|share_format|text|thread|units)[.]h$'
 
-# The headers of core/ that tools may include.
-for_tools='^core/(base/(environment|error|hip_layout|key_map|key_tree|live_format|memory_observer|output_file|peak|rank|record_format|text|trust|units)|call/device_table|framework/framework_device|graph/(graph|graph_build)|inspect/(publish|report)|option/(option|option_value|registry)|plugin/(loaded_object|plugin)|runtime/(hip|peer_access)|stack/(instance|instance_options|physical|stack))[.]h$'
+# The headers of core/ that tools may include, and those of the socket between processes.
+for_tools='^core/(base/(environment|error|hip_layout|key_map|key_tree|live_format|memory_observer|output_file|peak|rank|record_format|share_format|text|trust|units)|call/device_table|framework/framework_device|graph/(graph|graph_build)|inspect/(control|publish|report)|option/(option|option_value|registry)|plugin/(loaded_object|plugin)|runtime/(hip|peer_access)|stack/(instance|instance_options|physical|stack))[.]h$|^plugins/common/(control_format|peer_socket)[.]h$'
 
 # What the subcommands of `hipmm` share: reading a log, and playing it through a stack. Else each has a folder of its own.
 shared_by_commands='^tools/command/(trace|play)/'
@@ -50,7 +50,7 @@ shared_by_commands='^tools/command/(trace|play)/'
 races='^(plugins/runtimes/software|tools/preload)/'
 
 # Types that are made of another type, whose files they compile.
-made_of="binning:fixed_size fixed_buffer:pool pool:arena"
+made_of="binning:fixed_size fixed_buffer:pool pool:arena pool:heap arena:heap heap:pool"
 
 awk -v layers="$layers" -v helpers="$helpers" -v for_tools="$for_tools" -v races="$races" \
   -v shared="$shared_by_commands" -v made_of="$made_of" '

@@ -34,7 +34,7 @@ version=$(python3 "$top_srcdir/etc/release/version.py")
 # ---- What is built ----
 
 is "hipmm --version" "$("$top_builddir/hipmm" --version | sed -n '1s/^hipmm \([^ ,]*\).*/\1/p')"
-for file in hipmm hipmm-cpp hipmm-rmm; do
+for file in hipmm hipmm-cpp hipmm-rmm hipmm-rmm26; do
   is $file.pc "$(sed -n 's/^Version: //p' "$top_builddir/$file.pc")"
 done
 is hipmmConfigVersion.cmake "$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")$/\1/p' "$top_builddir/etc/cmake/hipmmConfigVersion.cmake")"
@@ -75,8 +75,8 @@ fi
 
 installed git "whether mistakes are noticed, and make release" || exit $bad
 copy=$work/tree
-mkdir -p "$copy/include/hipmm" "$copy/etc/release" "$copy/doc"
-for file in configure.ac CITATION.cff include/hipmm/version.h etc/release/version.py; do
+mkdir -p "$copy/include/hipmm" "$copy/etc/release" "$copy/tools/rust" "$copy/doc"
+for file in configure.ac CITATION.cff tools/rust/Cargo.toml include/hipmm/version.h etc/release/version.py; do
   cat "$top_srcdir/$file" >"$copy/$file"
 done
 
@@ -99,6 +99,7 @@ noticed include/hipmm/version.h 's/\(_MINOR\) [0-9]*$/\1 98/'
 noticed include/hipmm/version.h 's/\(_PATCH\) [0-9]*$/\1 98/'
 noticed include/hipmm/version.h '/_PATCH [0-9]/d'
 noticed CITATION.cff 's/^version: .*/version: 98.0.0/'
+noticed tools/rust/Cargo.toml 's/^version = .*/version = "98.0.0"/'
 noticed doc/page.md 's/hipmm-[0-9.]*\.tar/hipmm-98.0.0.tar/'
 noticed doc/page.md 's/hipmm-[0-9.]*\.tar/libhipmm0_98.0.0-1_amd64.deb/'
 noticed doc/page.md 's/hipmm-[0-9.]*\.tar/hipmm==98.0.0/'

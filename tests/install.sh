@@ -27,7 +27,8 @@ done
 echo "the manual pages are installed"
 
 for file in doc/hipmm/README.md doc/hipmm/doc/guide.md doc/hipmm/examples/forward.c doc/hipmm/examples/count_rust.rs \
-  hipmm/hipmm.schema.json; do
+  doc/hipmm/examples/ggml_buffer.c hipmm/hipmm.schema.json hipmm/hipmm.f90 hipmm/hipmm_allocate.inc hipmm/rust/src/lib.rs \
+  'auto-load/*/libhipmm.so.*-gdb.py'; do
   [ "$(find "$root" -path "*/$file")" ] || {
     echo "$file is not installed"
     exit 1
@@ -192,7 +193,20 @@ with_cmake() {
   version=$(${PKG_CONFIG:-pkg-config} --modversion hipmm)
   mkdir "$root/outside" "$root/versions"
   cp "$top_srcdir/tests/compat/old_program.c" "$top_srcdir/tests/cpp/test.hpp" "$root/cpp.cpp" "$root/outside"
-  sed 's:\.\./cpp/test:test:' "$top_srcdir/tests/compat/rmm_containers.cpp" >"$root/outside/rmm_containers.cpp"
+  for source in rmm_containers rmm26_resources; do
+    sed 's:\.\./cpp/test:test:' "$top_srcdir/tests/compat/$source.cpp" >"$root/outside/$source.cpp"
+  done
+  mkdir "$root/outside/of_26"
+  cat >"$root/outside/of_26/CMakeLists.txt" <<'END'
+find_package(rmm 24.02 QUIET PATHS "${hipmm_RMM_DIR}" NO_DEFAULT_PATH)
+if(rmm_FOUND)
+  message(SEND_ERROR "hipmm says that it has the headers of RMM 24")
+endif()
+find_package(rmm 26.10 REQUIRED PATHS "${hipmm_RMM_DIR}" NO_DEFAULT_PATH)
+add_executable(rmm26 ../rmm26_resources.cpp)
+target_link_libraries(rmm26 PRIVATE rmm::rmm)
+unset(rmm_DIR CACHE)
+END
   cat >"$root/outside/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.12)
 project(outside C)
@@ -218,6 +232,7 @@ if(WITH_CXX)
     message(SEND_ERROR "hipmm's package shadows RMM's own")
   endif()
   unset(rmm_DIR CACHE)
+  add_subdirectory(of_26) # a folder has an rmm::rmm of its own
   set(rmm_ROOT "${INSTALLED}/lib/none;${INSTALLED}")
   find_package(rmm 23.12 EXACT REQUIRED)
   get_filename_component(place "${rmm_DIR}" REALPATH)
@@ -243,6 +258,8 @@ END
   if [ "${CXX-}" ]; then
     HIPMM_RUNTIME=software "$root/build-outside/cpp" || return 1
     (cd "$root/outside" && HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 ../build-outside/rmm) || return 1
+    (cd "$root/outside" && HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2,pageable_memory_access=true \
+      ../build-outside/of_26/rmm26) || return 1
   fi
   echo "$version $(folder plugin_abi) $root$(folder plugindir | sed "s:^$root::")" |
     diff - "$root/build-outside/found" || return 1

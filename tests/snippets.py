@@ -30,7 +30,7 @@ import sys
 
 TOP, WORK = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 HAS_PYTHON = (WORK / "python/hipmm/_hipmm.abi3.so").exists()
-HEADERS = ("hipmm", "inspect", "memory", "share", "stream", "buffer", "vector", "torch")
+HEADERS = ("hipmm", "inspect", "memory", "reserve", "share", "span", "spill", "stream", "buffer", "vector", "torch")
 SECONDS = 60
 
 
@@ -132,7 +132,7 @@ class Page:
         if "main(" in block.text:
             source = self.folder / f"program.{suffix}"
             source.write_text(block.context + block.text)
-            self.must(*compiler, *flags, "-Wall", "-Wextra", "-Werror", source.name, "-o", "program", *self.flags(suffix))
+            self.must(*compiler, *flags, "-Wall", "-Wextra", "-Werror", source.name, "-o", "program", *self.flags(suffix, block.text))
             self.must("./program")
             return
         includes = re.findall(r"^#include.*\n", block.context + "\n" + block.text, re.M)
@@ -142,11 +142,12 @@ class Page:
         source += f"{context}\nint part(void);\nint part(void)\n{{\n{text}}}\n"
         self.must(
             *compiler, *flags, "-Wall", "-Werror", "-Wno-unused", "-Wno-unused-result", "-Wno-return-type",
-            "-fsyntax-only", "-x", "c++" if suffix == "cpp" else "c", "-", *self.flags(suffix), input=source,
+            "-fsyntax-only", "-x", "c++" if suffix == "cpp" else "c", "-", *self.flags(suffix, source), input=source,
         )  # fmt: skip
 
-    def flags(self, suffix):
-        name = "hipmm" if suffix == "c" else "hipmm-rmm"
+    def flags(self, suffix, text):
+        of_26 = re.search(r"<rmm/mr/\w+\.hpp>", text)
+        name = "hipmm" if suffix == "c" else "hipmm-rmm26" if of_26 else "hipmm-rmm"
         return shlex.split(self.must(os.environ.get("PKG_CONFIG") or "pkg-config", "--cflags", "--libs", name))
 
     def c(self, block):

@@ -15,6 +15,10 @@ enum {
  * memory that hipMemCreate() gives (RDMA). */
 enum { HIP_LAYOUT_DEVICE_RDMA = 20110 };
 
+/* The same of hipmm's runtimes: whether hipMemCreate() takes a file descriptor of the process, as in ROCm 7.14, for as long as
+ * its memory lives. AMD's library knows no such attribute. */
+enum { HIP_LAYOUT_DEVICE_CHUNK_DESCRIPTORS = 20111 };
+
 /* hipMemLocation. */
 struct hip_layout_location {
   int type, id;

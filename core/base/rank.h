@@ -10,6 +10,10 @@ int rank_in_job(void);
 int rank_on_host(void);
 int rank_count(void);
 
+/* How many ranks use one of this host's `n_devices` devices: HIPMM_RANKS_PER_DEVICE, or what the launcher tells, divided and
+ * rounded up. 1 outside of a job; 0: the launcher does not tell it. */
+int rank_per_device(int n_devices);
+
 /* The host's name, written into `name`. Returns `name`. */
 enum { RANK_HOST_BYTES = 65 };
 const char *rank_host(char name[RANK_HOST_BYTES]);

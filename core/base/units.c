@@ -104,12 +104,14 @@ bool units_parse_bytes(const char *text, uint64_t *bytes_out)
   return units_parse(text, bytes_units, sizeof bytes_units / sizeof *bytes_units, strcasecmp, UINT64_MAX, bytes_out);
 }
 
-bool units_parse_percent(const char *text, double *percent_out)
+bool units_parse_percent(const char *text, double *percent_out, bool *is_of_total_out)
 {
   struct decimal number;
   const char *rest = units_parse_decimal(text, &number);
-  if (!rest || strcmp(rest, "%")) return units_fail(EINVAL);
+  bool is_of_total = rest && !strcmp(rest, "% of total");
+  if (!rest || (strcmp(rest, "%") && !is_of_total)) return units_fail(EINVAL);
   if (number.overflows) return units_fail(ERANGE);
+  *is_of_total_out = is_of_total;
   *percent_out = (double)number.whole + (double)number.fraction / (double)number.scale;
   return true;
 }

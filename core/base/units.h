@@ -22,8 +22,8 @@ enum { UNITS_TEXT_BYTES = 32 };
  * in RMM's parse_bytes. "16k" is no size. */
 bool units_parse_bytes(const char *text, uint64_t *bytes_out);
 
-/* Percentages: "50%", "12.5 %"; 0 or more. */
-bool units_parse_percent(const char *text, double *percent_out);
+/* Percentages: "50%", "12.5 %", "45% of total"; 0 or more. */
+bool units_parse_percent(const char *text, double *percent_out, bool *is_of_total_out);
 
 /* Durations in nanoseconds: "10ms", "1.5 s"; units ns us ms s min h. */
 bool units_parse_duration(const char *text, int64_t *ns_out);

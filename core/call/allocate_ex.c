@@ -72,6 +72,20 @@ static enum hipmm_status allocate_ex_finish(const struct instance *instance, con
   return status;
 }
 
+static enum hipmm_status allocate_ex_exportable(const struct instance *instance, const struct hipmm_request *request,
+                                                size_t alignment, void **ptr_out)
+{
+  const struct hipmm_sharing *sharing = instance->resource.ops->sharing;
+  if (!sharing || sharing->struct_size <= offsetof(struct hipmm_sharing, allocate) || !sharing->allocate)
+    return error_set(
+        HIPMM_E_NOT_SUPPORTED,
+        "%s has no blocks that may be exported; allocate from a pool with \"growth\": \"mapped\" over device",
+        instance->node->name);
+  return instance_finish_op(
+      instance, sharing->allocate(instance->resource.self, request->bytes, alignment, request->stream, ptr_out),
+      "allocate");
+}
+
 static enum hipmm_status allocate_ex_one(const struct instance *instance, const struct hipmm_request *request,
                                          void **ptr_out)
 {
@@ -81,7 +95,10 @@ static enum hipmm_status allocate_ex_one(const struct instance *instance, const 
   bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || allocate_ex_fills_on_host(instance, request);
   if (waits && hip_is_captured(instance->stack->device, request->stream))
     return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
-  enum hipmm_status status = reclaim_allocate_and_count(resource, request->bytes, alignment, request->stream, &ptr);
+  enum hipmm_status status =
+      request->flags & HIPMM_ALLOCATE_EXPORTABLE
+          ? allocate_ex_exportable(instance, request, alignment, &ptr)
+          : reclaim_allocate_and_count(resource, request->bytes, alignment, request->stream, &ptr);
   if (!status && ptr && request->flags) {
     int previous = hip_enter_device(instance->stack->device);
     status = allocate_ex_finish(instance, request, ptr);
@@ -94,7 +111,7 @@ static enum hipmm_status allocate_ex_one(const struct instance *instance, const 
 
 static enum hipmm_status allocate_ex_check(const struct hipmm_request *request)
 {
-  const uint32_t known = HIPMM_ALLOCATE_ZEROED | HIPMM_ALLOCATE_SYNCHRONOUS;
+  const uint32_t known = HIPMM_ALLOCATE_ZEROED | HIPMM_ALLOCATE_SYNCHRONOUS | HIPMM_ALLOCATE_EXPORTABLE;
   size_t least = offsetof(struct hipmm_request, unused) + sizeof request->unused;
   if (request->struct_size < least)
     return error_set(HIPMM_E_ARGUMENT, "struct_size of the request is %zu; set it to sizeof(struct hipmm_request), %zu",

@@ -218,7 +218,8 @@ static const struct {
 } names[HANDLE_KINDS] = {[HANDLE_STREAM_POOL] = {"stream pool", "pool"},
                          [HANDLE_BUFFER] = {"buffer", "buffer"},
                          [HANDLE_HOST_BUFFER] = {"host buffer", "buffer"},
-                         [HANDLE_STREAM_EVENT] = {"stream event", "event"}};
+                         [HANDLE_STREAM_EVENT] = {"stream event", "event"},
+                         [HANDLE_MOVABLE] = {"movable buffer", "movable"}};
 
 static enum hipmm_status handle_refuse_argument(enum handle_kind kind, const char *name)
 {

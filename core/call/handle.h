@@ -11,7 +11,14 @@
 
 struct stack;
 
-enum handle_kind { HANDLE_STREAM_POOL = 1, HANDLE_BUFFER, HANDLE_HOST_BUFFER, HANDLE_STREAM_EVENT, HANDLE_KINDS };
+enum handle_kind {
+  HANDLE_STREAM_POOL = 1,
+  HANDLE_BUFFER,
+  HANDLE_HOST_BUFFER,
+  HANDLE_STREAM_EVENT,
+  HANDLE_MOVABLE,
+  HANDLE_KINDS
+};
 
 /* Most bytes of an object, its handle included, which comes first. */
 enum { HANDLE_OBJECT_BYTES = 128 };

@@ -70,70 +70,6 @@ static enum hipmm_status share_check_exportable(const struct instance *top, cons
   return status;
 }
 
-enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
-                                             struct hipmm_share_pointer *pointer_out)
-{
-  struct resource_call call;
-  const struct instance *owner = NULL;
-  struct hipmm_share_pointer pointer = {.bytes = 0};
-  struct hipmm_block block;
-  if (!ptr && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
-  enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
-  if (status) return status;
-  status = share_find_owner(call.instance, &owner);
-  if (!status) status = share_check_exportable(call.instance, owner, ptr, &block);
-  if (!status)
-    status = instance_finish_op(
-        owner, owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer), "export_pointer");
-  pointer.magic = HIPMM_SHARE_MAGIC;
-  pointer.version = HIPMM_SHARE_VERSION;
-  pointer.struct_size = sizeof pointer;
-  if (!status) *pointer_out = pointer;
-  return resource_call_end(&call, status);
-}
-
-static enum hipmm_status share_check_pointer(const struct hipmm_share_pointer *pointer)
-{
-  if (pointer->magic != HIPMM_SHARE_MAGIC)
-    return error_set(HIPMM_E_ARGUMENT,
-                     "pointer was not exported by hipmm_share_export_pointer(): it does not begin with "
-                     "HIPMM_SHARE_MAGIC");
-  if (pointer->version == HIPMM_SHARE_VERSION && pointer->struct_size == sizeof *pointer) return HIPMM_OK;
-  return error_set(
-      HIPMM_E_NOT_SUPPORTED,
-      "pointer is of version %u with %u bytes, and this hipmm (%s) knows version %u with %zu bytes; use the "
-      "same release in both processes",
-      pointer->version, pointer->struct_size, hipmm_version(), HIPMM_SHARE_VERSION, sizeof *pointer);
-}
-
-enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer,
-                                             void **ptr_out)
-{
-  struct resource_call call;
-  const struct instance *owner = NULL;
-  if (!pointer && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
-  enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
-  if (status) return status;
-  status = share_check_pointer(pointer);
-  if (!status) status = share_find_owner(call.instance, &owner);
-  if (!status)
-    status = instance_finish_op(
-        owner, owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out), "import_pointer");
-  return resource_call_end(&call, status);
-}
-
-enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resource **resource_out)
-{
-  char options[40];
-  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
-  if (!status && fd < 0) status = error_set(HIPMM_E_ARGUMENT, "fd %d is no file descriptor", fd);
-  if (status) return status;
-  snprintf(options, sizeof options, "{\"fd\": %d}", fd);
-  return hipmm_resource_create(device, "async_import", options, NULL, 0, resource_out);
-}
-
-/* ---- Mapped memory ---- */
-
 static int share_count_chunk(void *n_chunks, const struct hipmm_chunk *chunk)
 {
   (void)chunk;
@@ -168,6 +104,94 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
       top->node->name, ptr);
 }
 
+/* A resource that makes handles of its mapped blocks, and has the live block at `ptr`; NULL, and no error, if there is none. */
+static const struct instance *share_find_handles(const struct instance *top, const void *ptr,
+                                                 struct hipmm_block *block_out)
+{
+  const struct instance *owner = NULL;
+  const struct error_record before = error_mark();
+  size_t n_chunks;
+  if (share_find_mapped(top, ptr, block_out, &owner, &n_chunks)) owner = NULL;
+  error_return_to_mark(&before);
+  return owner && owner->resource.ops->sharing && owner->resource.ops->sharing->export_pointer ? owner : NULL;
+}
+
+static enum hipmm_status share_check_named(const struct instance *owner)
+{
+  if (!owner->stack->graph->was_found) return HIPMM_OK;
+  return error_set(HIPMM_E_NOT_SUPPORTED,
+                   "%s: a handle opens a socket for other processes, which a graph that was only found (%s) does not "
+                   "allow; name the graph, as with HIPMM_CONFIG",
+                   owner->node->name, owner->stack->graph->source);
+}
+
+enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
+                                             struct hipmm_share_pointer *pointer_out)
+{
+  struct resource_call call;
+  const struct instance *owner = NULL;
+  struct hipmm_share_pointer pointer = {.bytes = 0};
+  struct hipmm_block block;
+  if (!ptr && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
+  enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
+  if (status) return status;
+  owner = share_find_handles(call.instance, ptr, &block);
+  status = owner ? share_check_named(owner) : share_find_owner(call.instance, &owner);
+  if (!status) status = share_check_exportable(call.instance, owner, ptr, &block);
+  if (!status)
+    status = instance_finish_op(
+        owner, owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer), "export_pointer");
+  pointer.magic = HIPMM_SHARE_MAGIC;
+  pointer.version = HIPMM_SHARE_VERSION;
+  pointer.struct_size = sizeof pointer;
+  if (!status) *pointer_out = pointer;
+  return resource_call_end(&call, status);
+}
+
+static enum hipmm_status share_check_pointer(const struct hipmm_share_pointer *pointer)
+{
+  if (pointer->magic != HIPMM_SHARE_MAGIC)
+    return error_set(HIPMM_E_ARGUMENT,
+                     "pointer was not exported by hipmm_share_export_pointer(): it does not begin with "
+                     "HIPMM_SHARE_MAGIC");
+  if (pointer->version == HIPMM_SHARE_VERSION && pointer->struct_size == sizeof *pointer) return HIPMM_OK;
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "pointer is of version %u with %u bytes, and this hipmm (%s) knows version %u with %zu bytes; use the "
+      "same release in both processes",
+      pointer->version, pointer->struct_size, hipmm_version(), HIPMM_SHARE_VERSION, sizeof *pointer);
+}
+
+enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer,
+                                             void **ptr_out)
+{
+  struct resource_call call;
+  const struct instance *owner = NULL;
+  if (!pointer && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
+  enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
+  if (status) return status;
+  status = share_check_pointer(pointer);
+  if (call.instance->resource.ops->sharing && call.instance->resource.ops->sharing->import_pointer)
+    owner = call.instance;
+  if (!status && !owner) status = share_find_owner(call.instance, &owner);
+  if (!status)
+    status = instance_finish_op(
+        owner, owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out), "import_pointer");
+  return resource_call_end(&call, status);
+}
+
+enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resource **resource_out)
+{
+  char options[40];
+  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
+  if (!status && fd < 0) status = error_set(HIPMM_E_ARGUMENT, "fd %d is no file descriptor", fd);
+  if (status) return status;
+  snprintf(options, sizeof options, "{\"fd\": %d}", fd);
+  return hipmm_resource_create(device, "async_import", options, NULL, 0, resource_out);
+}
+
+/* ---- Mapped memory ---- */
+
 static enum hipmm_status share_export_part(const struct hipmm_resource *upstream, const struct hipmm_chunk *chunk,
                                            struct hipmm_share_part *part_out)
 {
@@ -186,12 +210,11 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
   return status;
 }
 
-/* Refuses a block that other blocks share a chunk with, which the other process would reach too. Blocks of a chunk's size and
- * more have chunks of their own, where the chunks are for other processes (hipmm_mapping.may_export). */
+/* Refuses a block that other blocks share a chunk with, which the other process would reach too. */
 static enum hipmm_status share_check_alone(const struct instance *owner, const struct hipmm_block *block,
-                                           const struct hipmm_chunk *first)
+                                           size_t usable_bytes, const struct hipmm_chunk *first)
 {
-  if (block->ptr == first->ptr && block->bytes >= first->bytes) return HIPMM_OK;
+  if (block->ptr == first->ptr && usable_bytes >= first->bytes) return HIPMM_OK;
   return error_set(
       HIPMM_E_NOT_SUPPORTED,
       "%s: the block at %p, of %zu bytes, shares a chunk of %zu bytes with other blocks, and another process would "
@@ -202,6 +225,7 @@ static enum hipmm_status share_check_alone(const struct instance *owner, const s
 struct share_export {
   const struct instance *owner; /* its upstream has the chunks */
   const struct hipmm_block *block;
+  size_t usable_bytes;            /* of the block */
   struct hipmm_share_part *parts; /* NULL: nothing is exported */
   const void *start;              /* of the first chunk */
   size_t n, n_exported;           /* chunks that were visited; the first of them that have a part */
@@ -216,7 +240,7 @@ static int share_export_chunk(void *closure, const struct hipmm_chunk *chunk)
   struct share_export *export = closure;
   if (!export->n++) {
     export->start = chunk->ptr;
-    export->status = share_check_alone(export->owner, export->block, chunk);
+    export->status = share_check_alone(export->owner, export->block, export->usable_bytes, chunk);
   }
   if (!export->parts || export->status || export->n > export->n_chunks) return 0;
   export->status = share_export_part(export->owner->upstreams[0], chunk, &export->parts[export->n_exported]);
@@ -229,8 +253,13 @@ static enum hipmm_status share_export_mapped(const struct instance *owner, const
                                              size_t n_chunks, struct hipmm_share_block *block_out,
                                              struct hipmm_share_part *parts_out)
 {
+  struct hipmm_location location = {.struct_size = sizeof location, .usable_bytes = block->bytes};
   struct share_export export = {.owner = owner, .block = block, .parts = parts_out, .n_chunks = n_chunks};
-  enum hipmm_status status = instance_finish_op(
+  enum hipmm_status status =
+      instance_finish_op(owner, owner->resource.ops->locate(owner->resource.self, block->ptr, &location), "locate");
+  if (status) return status;
+  export.usable_bytes = location.usable_bytes;
+  status = instance_finish_op(
       owner, owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_export_chunk, &export),
       "visit_chunks");
   if (!status) status = export.status;
@@ -301,7 +330,8 @@ enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, cons
   enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
   const struct hipmm_sharing *sharing = call.instance->resource.ops->sharing;
-  bool imports = sharing && sharing->struct_size >= sizeof *sharing && sharing->import_block;
+  bool imports =
+      sharing && sharing->struct_size > offsetof(struct hipmm_sharing, import_block) && sharing->import_block;
   status = imports ? share_check_block(block, parts, n_parts)
                    : error_set(HIPMM_E_NOT_SUPPORTED, "%s: only a resource of the type device imports mapped memory",
                                call.instance->node->name);

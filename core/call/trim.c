@@ -17,6 +17,7 @@ struct trim_result {
 static enum hipmm_status trim_as_allowed(const struct instance *instance, size_t keep_bytes)
 {
   enum hipmm_status status = instance->resource.ops->trim(instance->resource.self, keep_bytes);
+  this_attempt.holds_back = false; /* what the trim itself allocated in vain is not tried again */
   if (status != HIPMM_E_STATE || this_attempt.reclaim_level) return status;
   const struct error_record failure = error_mark();
   this_attempt.reclaim_level = HIPMM_RECLAIM_IDLE;

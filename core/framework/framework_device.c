@@ -127,7 +127,7 @@ static enum stack_user framework_user(enum framework framework)
 }
 
 /* The lock is not held while the stack is built, which may call functions of the program. */
-struct framework_device *framework_open(int number, enum framework framework)
+static struct framework_device *framework_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
   if (framework_initialise() || lifecycle_enter()) return NULL;
@@ -142,7 +142,8 @@ struct framework_call framework_enter_slow_path(int number, enum framework frame
   struct framework_call call = {NULL, NULL};
   if (framework_initialise()) return call;
   call.thread = lifecycle_enter_thread();
-  if (call.thread) call.device = framework_get(number, framework);
+  if (call.thread) call.device = framework_find(number);
+  if (call.thread && !call.device) call.device = framework_open(number, framework);
   if (call.thread && !call.device) framework_leave(call);
   return call;
 }

@@ -42,16 +42,6 @@ void framework_begin_torch(void);
 /* Whom a stack is built for that is built for no framework: PyTorch, once it has begun. */
 enum stack_user framework_user_of_process(void);
 
-/* The device; opens it, and initialises hipmm, where that is needed. NULL: the thread's error and the log say why. A stack
- * that is built here is built for the framework. */
-struct framework_device *framework_open(int device, enum framework framework);
-
-static inline struct framework_device *framework_get(int device, enum framework framework)
-{
-  struct framework_device *found = lifecycle_is_forked() ? NULL : framework_find(device);
-  return found ? found : framework_open(device, framework);
-}
-
 /* A call that uses the device's resource: hipmm_finalize() waits until framework_leave(). `device` NULL: there is nothing
  * to leave. */
 struct framework_call {

@@ -5,7 +5,9 @@
 #include "../base/error.h"
 #include "../base/lock_order.h"
 #include "../base/log.h"
+#include "../base/units.h"
 #include "../graph/graph.h"
+#include "../inspect/inspect.h"
 #include "../runtime/hip.h"
 #include "framework_device.h"
 #include "torch_pools.h"
@@ -41,11 +43,18 @@ static enum hipmm_status torch_last_status(void)
   return error.status;
 }
 
-/* The status of the thread's allocation that has failed, whose message now has what private pools keep too. */
+/* The status of the thread's allocation that has failed, whose message now has what private pools keep too, and the memory
+ * fraction. */
 static enum hipmm_status torch_explain(int number)
 {
   enum hipmm_status status = torch_last_status();
+  const struct framework_device *device = framework_find(number);
+  size_t limit = device ? atomic_load(&device->limit) : SIZE_MAX;
+  char text[100], size[UNITS_TEXT_BYTES];
   if (hipmm_is_out_of_memory(status)) torch_pools_explain(number);
+  if (status != HIPMM_E_OUT_OF_MEMORY || limit == SIZE_MAX) return status;
+  snprintf(text, sizeof text, "; the memory fraction is %s", units_format_bytes(limit, size, sizeof size));
+  error_add(text);
   return status;
 }
 
@@ -188,20 +197,28 @@ void hipmm_torch_reset(void)
   }
 }
 
+/* A pool that holds memory for several blocks rounds and divides it, so it has the limit too. With a limit of 0 nothing is
+ * allocated from it. */
 static enum hipmm_status torch_set_fraction(struct framework_device *device, double fraction)
 {
   size_t total;
   if (!(fraction >= 0 && fraction <= 1))
     return error_set(HIPMM_E_ARGUMENT, "%g is not a fraction; it is from 0 to 1", fraction);
   enum hipmm_status status = hipmm_device_memory(device->device, NULL, &total);
-  if (!status) atomic_store(&device->limit, fraction < 1 ? (size_t)((double)total * fraction) : SIZE_MAX);
-  return status;
+  if (status) return status;
+  size_t limit = fraction < 1 ? (size_t)((double)total * fraction) : SIZE_MAX;
+  atomic_store(&device->limit, limit);
+  if (!limit) return HIPMM_OK;
+  return settings_bound(instance_from(device->resource)->stack, "maximum_size",
+                        limit == SIZE_MAX ? HIPMM_UNLIMITED : limit);
 }
 
 void hipmm_torch_memory_fraction(double fraction, int number)
 {
-  struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
-  if (!device || torch_set_fraction(device, fraction)) framework_log_failure("torch", "the memory fraction is not set");
+  struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
+  if (!call.device || torch_set_fraction(call.device, fraction))
+    framework_log_failure("torch", "the memory fraction is not set");
+  if (call.device) framework_leave(call);
 }
 
 enum hipmm_status hipmm_torch_memory(int number, size_t *live_out, size_t *peak_out)

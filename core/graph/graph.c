@@ -151,6 +151,11 @@ enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph *
   return graph_from_string("{}", "<built in>", diagnostics, graph_out);
 }
 
+bool graph_is_text(const char *name)
+{
+  return name[strspn(name, " \t\r\n")] == '{';
+}
+
 /* What graph_load() takes where there is no file. */
 static const char *_Atomic graph_without_file = "{}";
 

@@ -33,6 +33,7 @@ struct graph_device {
 
 struct graph {
   unsigned references; /* atomic; each stack holds one */
+  bool was_found;      /* its file was found, and nobody named it */
   char *source;        /* file name, or "<string>", "<built in>", "<options>" */
   struct json_t *root;
   const char *const *resource_keys; /* of a resource's object that are not options; NULL-terminated */
@@ -40,10 +41,13 @@ struct graph {
   struct json_t *runtime_object;    /* its options; an empty object if none */
   struct plugin_path plugin_path;
   bool publishes;          /* the counters of its resources, for hipmm top */
+  bool is_controlled;      /* by hipmm ctl */
   const char *report;      /* the pattern of the report's name (output_file.h); NULL: none */
   bool follows_local_rank; /* "current_device": "local_rank" */
   uint64_t limit_bytes;    /* "limit_physical"; 0: none, or */
   double limit_percent;    /* of the memory of a device that is free at its first use; 0: none */
+  bool limit_is_of_total;  /* of all memory instead */
+  bool limit_is_share;     /* of one rank's part of that */
 
   struct graph_node *nodes; /* every node after all nodes that it needs */
   size_t n_nodes;
@@ -68,6 +72,9 @@ enum hipmm_status graph_check(const char *file, const char *json, struct diagnos
 /* Reads a graph from `file`, or from `json`, or takes the built-in one if both are NULL. The thread's error has the
  * errors, and the log the warnings. The caller owns a reference. */
 enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out);
+
+/* Whether what stands where a graph's file is named is the graph itself: a JSON object. */
+bool graph_is_text(const char *name);
 
 /* Sets the graph that graph_load() takes as the built-in one from now on. `json` is kept. */
 void graph_set_without_file(const char *json);

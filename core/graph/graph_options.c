@@ -48,6 +48,22 @@ static bool graph_options_is_device_memory(void *closure)
   return has_source;
 }
 
+static bool graph_options_has_device_memory(void *closure, const char *name)
+{
+  const struct surroundings *around = closure;
+  const struct graph *graph = around->build->graph;
+  const json_t *index = json_object_get(around->build->index, name);
+  bool is_below[GRAPH_MAX_NODES] = {false};
+  if (!index) return false;
+  is_below[json_integer_value(index)] = true;
+  graph_mark_needed(graph, is_below);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    const struct plugin *plugin = graph->nodes[i].plugin;
+    if (is_below[i] && plugin && plugin->descriptor.flags & HIPMM_PLUGIN_DEVICE_MEMORY) return true;
+  }
+  return false;
+}
+
 /* Marks the nodes that can be in one stack with `node`: those that depend on it, and all that these depend on. */
 static void graph_options_mark_stacks(const struct graph *graph, size_t node, bool *is_marked)
 {
@@ -93,6 +109,7 @@ static void graph_options_check_node(struct graph_build *build, const struct gra
                                                    .upstream = graph_options_upstream,
                                                    .is_device_memory = graph_options_is_device_memory,
                                                    .same_as = graph_options_same_as,
+                                                   .has_device_memory = graph_options_has_device_memory,
                                                    .find = graph_options_find};
   void *options = graph_build_allocate(build, 1, descriptor->options_bytes + 1);
   if (options && option_fill_valid(descriptor, node->object, &context, &surroundings, options))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, publish, what is
- * for jobs of many ranks, and limit_physical. Called by graph.c before the resources are read, since their plugins are
- * searched on the plugin_path. */
+/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, publish,
+ * control, what is for jobs of many ranks, and limit_physical. Called by graph.c before the resources are read, since
+ * their plugins are searched on the plugin_path. */
 #include "../base/environment.h"
 #include "../base/output_file.h"
 #include "../base/text.h"
@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish",        "report",
-                                      "resources", "devices", "stack",   "current_device", "limit_physical", NULL};
+const char *const graph_top_keys[] = {"$schema",        "version",        "runtime",   "plugin_path", "publish",
+                                      "control",        "report",         "resources", "devices",     "stack",
+                                      "current_device", "limit_physical", NULL};
 
 static void graph_settings_refuse_unknown_keys(struct graph_build *build)
 {
@@ -29,11 +30,11 @@ static void graph_settings_refuse_unknown_keys(struct graph_build *build)
     if (nearest)
       graph_build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
     else
-      graph_build_refuse_key(
-          build, "", key,
-          "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", \"publish\", "
-          "\"report\", \"current_device\", \"limit_physical\", and \"stack\" or \"resources\" and \"devices\"",
-          shown);
+      graph_build_refuse_key(build, "", key,
+                             "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", \"publish\", "
+                             "\"control\", \"report\", \"current_device\", \"limit_physical\", and \"stack\" or "
+                             "\"resources\" and \"devices\"",
+                             shown);
   }
 }
 
@@ -195,11 +196,11 @@ static void graph_settings_read_runtime(struct graph_build *build)
   graph_settings_check_runtime_options(build, plugin);
 }
 
-static void graph_settings_read_publish(struct graph_build *build)
+static bool graph_settings_read_switch(struct graph_build *build, const char *path)
 {
-  json_t *value = json_object_get(build->graph->root, "publish");
-  if (value && !json_is_boolean(value)) graph_build_refuse_value(build, "/publish", value, "is not true or false");
-  build->graph->publishes = json_is_true(value);
+  json_t *value = json_object_get(build->graph->root, path + 1);
+  if (value && !json_is_boolean(value)) graph_build_refuse_value(build, path, value, "is not true or false");
+  return json_is_true(value);
 }
 
 /* ---- report, current_device ------------------------------------------------------------------------------------ */
@@ -253,10 +254,12 @@ static void graph_settings_read_limit(struct graph_build *build)
   bool is_percent = option_number(&graph_limit_physical, value, &number) && number.is_percent;
   if (is_percent && !(number.value > 0))
     graph_build_refuse_value(build, reading.path, value, "is too little; leave the key out for no limit");
-  else if (is_percent)
-    build->graph->limit_percent = (double)number.value;
-  else
+  else if (!is_percent)
     build->graph->limit_bytes = bytes;
+  if (!is_percent) return;
+  build->graph->limit_percent = (double)number.value;
+  build->graph->limit_is_of_total = number.is_of_total;
+  build->graph->limit_is_share = number.is_share;
 }
 
 void graph_read_settings(struct graph_build *build)
@@ -265,7 +268,8 @@ void graph_read_settings(struct graph_build *build)
   graph_settings_check_version(build);
   graph_settings_read_plugin_path(build);
   graph_settings_read_runtime(build);
-  graph_settings_read_publish(build);
+  build->graph->publishes = graph_settings_read_switch(build, "/publish");
+  build->graph->is_controlled = graph_settings_read_switch(build, "/control");
   graph_settings_read_report(build);
   graph_settings_read_current_device(build);
   graph_settings_read_limit(build);

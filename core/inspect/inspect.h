@@ -23,6 +23,9 @@ struct path {
 enum hipmm_status path_find(const char *path, struct path *target_out);
 void path_release(const struct path *target);
 
+/* The same for the path of a resource, a device or a stack as such; the target's name stands for none. */
+enum hipmm_status path_find_resource(const char *path, struct path *target_out);
+
 /* HIPMM_OK for a prefix of paths: "", "devices", "created", the path of a device, stack or resource, and a whole path.
  * Otherwise as path_find() and path_read(). */
 enum hipmm_status path_check_prefix(const char *prefix);
@@ -42,6 +45,12 @@ enum { PATH_BYTES = 256 };
 extern const struct hipmm_feature path_device_values[];
 enum { PATH_DEVICE_VALUES = 2 };
 int64_t path_device_value(const struct stack *stack, size_t row);
+
+/* ---- settings.c ---- */
+
+/* Sets an option in bytes of all resources of the stack that have it, and that can change it while in use: to `most_bytes`, or
+ * to what the resource was created with if that is less. Goes on after a failure; returns the first. */
+enum hipmm_status settings_bound(const struct stack *stack, const char *option, uint64_t most_bytes);
 
 /* ---- statistics.c ---- */
 

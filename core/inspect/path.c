@@ -106,6 +106,14 @@ enum hipmm_status path_find(const char *path, struct path *target_out)
   return path_resolve(path, path, target_out);
 }
 
+enum hipmm_status path_find_resource(const char *path, struct path *target_out)
+{
+  char longer[2 * PATH_BYTES];
+  int length = snprintf(longer, sizeof longer, "%s/-", path);
+  return length >= 0 && (size_t)length < sizeof longer ? path_resolve(longer, path, target_out)
+                                                       : path_refuse_form(path);
+}
+
 void path_release(const struct path *target)
 {
   stack_unpin(target->stack);
@@ -177,11 +185,8 @@ static enum hipmm_status path_check_leaf(const char *prefix)
 enum hipmm_status path_check_prefix(const char *prefix)
 {
   struct path target;
-  char longer[2 * PATH_BYTES];
   if (!*prefix || !strcmp(prefix, "devices") || !strcmp(prefix, "created")) return HIPMM_OK;
-  int length = snprintf(longer, sizeof longer, "%s/-", prefix);
-  enum hipmm_status status =
-      length >= 0 && (size_t)length < sizeof longer ? path_resolve(longer, prefix, &target) : path_refuse_form(prefix);
+  enum hipmm_status status = path_find_resource(prefix, &target);
   if (!status) path_release(&target);
   if (status != HIPMM_E_ARGUMENT) return status;
   const struct error_record failure = error_mark();

@@ -61,6 +61,7 @@ static bool pointer_find_start(struct instance *instance, struct pointer_search 
   const struct hipmm_ops *ops = instance->resource.ops;
   if (!instance->node->plugin->descriptor.ops->find) return false;
   if (!ops->find(instance->resource.self, search->ptr, block_out)) return true;
+  if (ops->spans && ops->spans->find(instance->resource.self, search->ptr, block_out)) return true; /* anywhere in it */
   *is_covered_out = ops->covers(instance->resource.self, search->ptr);
   return false;
 }

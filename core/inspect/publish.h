@@ -6,13 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether to publish: HIPMM_PUBLISH is 1 or 0, or else the graph's "publish" says it. */
-bool publish_is_wanted(bool by_graph);
-
 /* Within a change (lifecycle.h), after the table of devices was opened, and before it is closed. A thread copies the
  * counters ten times a second. Without the file or the thread a warning says why, and nothing is published. */
 void publish_begin(void);
 void publish_end(void);
+
+/* Writes what the file of this process has, or would have, into memory of zeros. */
+struct live_file;
+void publish_fill(struct live_file *file);
 
 /* A file in LIVE_FOLDER that hipmm made. */
 struct publish_file {

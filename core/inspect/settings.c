@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Values ---- */
 
@@ -162,4 +163,46 @@ enum hipmm_status hipmm_set(const char *path, const char *value)
   status = settings_set(&target, path, value);
   path_release(&target);
   return status;
+}
+
+/* ---- Bounds ---- */
+
+/* The option's value when the resource was created. */
+static uint64_t settings_created_with(const struct instance *instance, const struct hipmm_option *row)
+{
+  const struct instance_options *set = instance->all_options;
+  uint64_t bytes;
+  while (set->older) set = set->older;
+  memcpy(&bytes, (const char *)set->options + row->offset, sizeof bytes);
+  return bytes;
+}
+
+static enum hipmm_status settings_bound_instance(struct instance *instance, const struct hipmm_option *row,
+                                                 uint64_t most_bytes)
+{
+  char path[PATH_BYTES], text[24];
+  uint64_t created_with = settings_created_with(instance, row);
+  bool is_unlimited = created_with == HIPMM_UNLIMITED && most_bytes == HIPMM_UNLIMITED;
+  snprintf(text, sizeof text, "%llu", (unsigned long long)(created_with < most_bytes ? created_with : most_bytes));
+  struct settings_request request = {.instance = instance,
+                                     .row = row,
+                                     .path = path_of(instance, path, sizeof path),
+                                     .text = is_unlimited ? row->choices[0] : text};
+  enum hipmm_status status = attempt_repeat(settings_change_alone, &request);
+  return status == HIPMM_CALL_AGAIN ? instance_finish_op(instance, status, "reconfigure") : status;
+}
+
+enum hipmm_status settings_bound(const struct stack *stack, const char *option, uint64_t most_bytes)
+{
+  enum hipmm_status first = HIPMM_OK;
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    struct instance *instance = &stack->instances[i];
+    if (!instance->created) continue;
+    const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+    const struct hipmm_option *row = option_find(plugin->options, plugin->n_options, option);
+    bool is_settable = row && row->type == HIPMM_OPTION_BYTES && row->flags & HIPMM_OPTION_RELOADABLE;
+    enum hipmm_status status = is_settable ? settings_bound_instance(instance, row, most_bytes) : HIPMM_OK;
+    if (!first) first = status;
+  }
+  return first;
 }

@@ -235,7 +235,7 @@ static bool option_check_at_least(const struct filling *filling, const struct hi
   if (!other) return true;
   struct option_size size = option_find_size(filling, row), least = option_find_size(filling, other);
   bool is_good = !size.is_number || !least.is_number ||
-                 option_compare_numbers(size.number, least.number, filling->context->free_bytes) >= 0 ||
+                 option_compare_numbers(size.number, least.number, filling->context) >= 0 ||
                  option_refuse_below(filling, &size, &least);
   json_decref(size.value);
   json_decref(least.value);

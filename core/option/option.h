@@ -18,6 +18,8 @@ struct option_context {
   struct diagnostics *diagnostics;
   const char *path;        /* JSON pointer of the object */
   uint64_t free_bytes;     /* a percentage is of these; 0: not known yet, percentages are only checked, and become 0 */
+  uint64_t total_bytes;    /* what "of total" and "share" are of; known if free_bytes is */
+  int n_devices;           /* that the ranks of this host share */
   const char *const *keys; /* keys of the object that are not options ("type", "upstream"); NULL-terminated */
   const char *const *top;  /* keys that stand at the top of the graph, for messages; NULL-terminated, NULL: none */
   const char *owner;       /* the name of the resource or runtime, for messages; NULL: the object's "type" */
@@ -51,6 +53,7 @@ struct option_surroundings {
   const char *(*upstream)(void *closure, size_t index); /* its name; NULL past the last */
   bool (*is_device_memory)(void *closure);
   const char *(*same_as)(void *closure, const char *option);
+  bool (*has_device_memory)(void *closure, const char *name); /* the resource called `name` */
 
   /* The plugin and the object of the resource called `name`; false if there is none. */
   bool (*find)(void *closure, const char *name, const struct hipmm_plugin **plugin_out, const json_t **object_out);

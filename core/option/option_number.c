@@ -2,6 +2,7 @@
 /* option_number.c: reads option values of ordered types (integers, ratios, sizes, durations) and checks their bounds.
  * Called by option_value.c and, to compare options with each other, by option.c. Never writes a field unless the value
  * is valid. */
+#include "../base/rank.h"
 #include "../base/text.h"
 #include "../base/units.h"
 #include "option_value.h"
@@ -34,9 +35,12 @@ static bool option_number_unit(const struct hipmm_option *row, const char *text,
   uint64_t bytes;
   double percent;
   int64_t ns;
+  bool is_of_total;
   errno = EINVAL;
-  if (row->type == HIPMM_OPTION_BYTES && units_parse_percent(text, &percent))
-    *number = (struct option_number){(long double)percent, true};
+  if (row->type == HIPMM_OPTION_BYTES && units_parse_percent(text, &percent, &is_of_total))
+    *number = (struct option_number){.value = (long double)percent, .is_percent = true, .is_of_total = is_of_total};
+  else if (row->type == HIPMM_OPTION_BYTES && row->flags & HIPMM_OPTION_PERCENT && !strcmp(text, OPTION_SHARE))
+    *number = (struct option_number){.value = 100, .is_percent = true, .is_of_total = true, .is_share = true};
   else if (row->type == HIPMM_OPTION_BYTES && units_parse_bytes(text, &bytes))
     number->value = (long double)bytes;
   else if (row->type == HIPMM_OPTION_DURATION && units_parse_duration(text, &ns))
@@ -92,20 +96,28 @@ bool option_current_number(const struct hipmm_option *row, const json_t *object,
                : row->initial && option_number_from_text(row, row->initial, number_out);
 }
 
-/* A percentage of the free memory in bytes, rounded down to a multiple of HIPMM_ALIGNMENT. */
-static uint64_t option_number_of_percent(long double percent, uint64_t free_bytes)
+/* Rounded down to a multiple of HIPMM_ALIGNMENT. */
+uint64_t option_number_of_percent(struct option_number number, uint64_t free_bytes, uint64_t total_bytes, int n_devices)
 {
-  long double share = (long double)free_bytes * percent / 100;
+  int n_ranks = number.is_share ? rank_per_device(n_devices) : 1;
+  long double share = (long double)(number.is_of_total ? total_bytes : free_bytes) * number.value / 100;
+  if (n_ranks > 1) share /= n_ranks;
   uint64_t bytes = share < LARGEST_SIZE ? (uint64_t)share : INT64_MAX; /* a bound may be above 100% */
   return bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-int option_compare_numbers(struct option_number a, struct option_number b, uint64_t free_bytes)
+static long double option_number_in_bytes(struct option_number number, const struct option_context *context)
 {
-  if (a.is_percent != b.is_percent) {
-    if (!free_bytes) return 0;
-    if (a.is_percent) a.value = (long double)option_number_of_percent(a.value, free_bytes);
-    if (b.is_percent) b.value = (long double)option_number_of_percent(b.value, free_bytes);
+  if (!number.is_percent) return number.value;
+  return (long double)option_number_of_percent(number, context->free_bytes, context->total_bytes, context->n_devices);
+}
+
+int option_compare_numbers(struct option_number a, struct option_number b, const struct option_context *context)
+{
+  if (a.is_percent != b.is_percent || a.is_of_total != b.is_of_total || a.is_share != b.is_share) {
+    if (!context->free_bytes) return 0;
+    a.value = option_number_in_bytes(a, context);
+    b.value = option_number_in_bytes(b, context);
   }
   return (a.value > b.value) - (a.value < b.value);
 }
@@ -116,7 +128,7 @@ static int option_number_compare_to_bound(const struct option_reading *reading, 
 {
   struct option_number bound;
   if (!option_number_from_text(reading->row, bound_text, &bound)) return 0;
-  return option_compare_numbers(number, bound, reading->context->free_bytes);
+  return option_compare_numbers(number, bound, reading->context);
 }
 
 static bool option_number_check_range(const struct option_reading *reading, const json_t *value,
@@ -136,12 +148,13 @@ static bool option_number_check_range(const struct option_reading *reading, cons
 /* The forms of a size, as the end of a message. */
 static const char *option_number_size_forms(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
 {
-  const char *percent = row->flags & HIPMM_OPTION_PERCENT ? "\"50%\"" : NULL;
+  const char *percent = row->flags & HIPMM_OPTION_PERCENT ? "\"50%\", \"50% of total\"" : NULL;
   const char *word = row->choices ? row->choices[0] : NULL;
   if (percent && word)
-    snprintf(buffer, buffer_bytes, "write bytes, \"512MiB\", \"2GB\", %s or \"%s\"", percent, word);
+    snprintf(buffer, buffer_bytes, "write bytes, \"512MiB\", \"2GB\", %s, \"" OPTION_SHARE "\" or \"%s\"", percent,
+             word);
   else if (percent)
-    snprintf(buffer, buffer_bytes, "write bytes, \"512MiB\", \"2GB\" or %s", percent);
+    snprintf(buffer, buffer_bytes, "write bytes, \"512MiB\", \"2GB\", %s or \"" OPTION_SHARE "\"", percent);
   else if (word)
     snprintf(buffer, buffer_bytes, "write bytes, \"512MiB\", \"2GB\" or \"%s\"", word);
   else
@@ -155,12 +168,14 @@ static bool option_number_refuse_size(const struct option_reading *reading, cons
   char shown[TEXT_QUOTE_BYTES], forms[160];
   option_show(value, shown, sizeof shown);
   option_number_size_forms(reading->row, forms, sizeof forms);
-  const char *text = json_string_value(value), *word = reading->row->choices ? reading->row->choices[0] : NULL;
+  const char *text = json_string_value(value), *choice = reading->row->choices ? reading->row->choices[0] : NULL;
+  const char *words[] = {choice ? choice : OPTION_SHARE, OPTION_SHARE};
+  size_t n_words = (size_t)(choice != NULL) + ((reading->row->flags & HIPMM_OPTION_PERCENT) != 0);
+  const char *near = text ? text_nearest(text, words, n_words) : NULL;
   if (is_percent)
     return option_refuse(reading, "%s is a percentage, which \"%s\" cannot be; %s", shown, reading->row->name, forms);
   if (is_large) return option_refuse(reading, "%s is too large for a size; the most is 8 EiB", shown);
-  if (text && word && text_nearest(text, &word, 1))
-    return option_refuse(reading, "%s is not a size; did you mean \"%s\"?", shown, word);
+  if (near) return option_refuse(reading, "%s is not a size; did you mean \"%s\"?", shown, near);
   return option_refuse(reading, "%s is not a size; %s", shown, forms);
 }
 
@@ -178,9 +193,13 @@ static bool option_number_read_bytes(const struct option_reading *reading, const
     return option_number_refuse_size(reading, value, true, false);
   if (number.is_percent && number.value > 100)
     return option_refuse(reading, "%s is more than 100%%", option_show_plain(value, shown, sizeof shown));
+  if (number.is_share && !rank_per_device(1))
+    return option_refuse(reading,
+                         "%s is not known: the launcher does not tell how many ranks this host has; set "
+                         "HIPMM_RANKS_PER_DEVICE",
+                         option_show(value, shown, sizeof shown));
   if (!option_number_check_range(reading, value, number)) return false;
-  *field =
-      number.is_percent ? option_number_of_percent(number.value, reading->context->free_bytes) : (uint64_t)number.value;
+  *field = (uint64_t)option_number_in_bytes(number, reading->context);
   return true;
 }
 

@@ -114,6 +114,14 @@ static const char *option_validate_same_as(const struct hipmm_validation *valida
   return around && around->same_as ? around->same_as(around->closure, option) : NULL;
 }
 
+static int option_validate_has_device_memory(const struct hipmm_validation *validation, const char *option)
+{
+  const struct validating *validating = option_validate_of(validation);
+  const struct option_surroundings *around = validating->surroundings;
+  const char *name = json_string_value(option_validate_at(validating->object, option));
+  return name && around && around->has_device_memory && around->has_device_memory(around->closure, name);
+}
+
 bool option_fill_valid(const struct hipmm_plugin *plugin, json_t *object, const struct option_context *context,
                        const struct option_surroundings *surroundings, void *options_out)
 {
@@ -125,7 +133,8 @@ bool option_fill_valid(const struct hipmm_plugin *plugin, json_t *object, const 
                                                        .upstream = option_validate_upstream,
                                                        .is_device_memory = option_validate_is_device_memory,
                                                        .bytes_of = option_validate_bytes_of,
-                                                       .same_as = option_validate_same_as},
+                                                       .same_as = option_validate_same_as,
+                                                       .has_device_memory = option_validate_has_device_memory},
                                         .plugin = plugin,
                                         .object = object,
                                         .context = context,

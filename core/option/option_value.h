@@ -16,8 +16,17 @@ struct option_reading {
 /* A value of an ordered type: an integer, a ratio, a size or a duration. */
 struct option_number {
   long double value;
-  bool is_percent;
+  bool is_percent;  /* of the free memory, or */
+  bool is_of_total; /* of all memory, or */
+  bool is_share;    /* of one rank's part of all memory */
 };
+
+/* The size that is a rank's part of the device's memory, for options with percentages. */
+#define OPTION_SHARE "share"
+
+/* The bytes of a percentage, for a device of this memory. */
+uint64_t option_number_of_percent(struct option_number number, uint64_t free_bytes, uint64_t total_bytes,
+                                  int n_devices);
 
 /* Reports an error of the value. Always false. */
 bool option_refuse(const struct option_reading *reading, const char *format, ...) HIPMM_PRINTF(2, 3);
@@ -51,8 +60,9 @@ bool option_current_number(const struct hipmm_option *row, const json_t *object,
  * of the row's type. The caller owns the reference; NULL if the text is not valid UTF-8, and without host memory. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
-/* Below 0, 0 or above 0 as `a` lies below, on or above `b`; 0 for a percentage and a size if the free memory is not known. */
-int option_compare_numbers(struct option_number a, struct option_number b, uint64_t free_bytes);
+/* Below 0, 0 or above 0 as `a` lies below, on or above `b`; 0 for a percentage and a size, and for percentages of different
+ * things, if the free memory is not known. */
+int option_compare_numbers(struct option_number a, struct option_number b, const struct option_context *context);
 
 /* As option_show, without the quotes. */
 const char *option_show_plain(const json_t *value, char *buffer, size_t buffer_bytes);

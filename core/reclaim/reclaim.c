@@ -88,7 +88,7 @@ static enum hipmm_status reclaim_try(struct trial *trial, const struct oom_sourc
                                      enum hipmm_reclaim_level reclaim_level)
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  uint64_t bytes = reclaim_level == HIPMM_RECLAIM_IDLE ? trial->bytes : UINT64_MAX;
+  uint64_t bytes = trial->bytes;
   for (unsigned round = 0; round < MOST_ROUNDS; round++, bytes = UINT64_MAX) {
     int64_t held = reclaim_held_bytes(oom_source->device);
     this_attempt.reclaim_level = reclaim_level;

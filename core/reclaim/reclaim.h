@@ -47,9 +47,10 @@ static inline enum hipmm_status reclaim_allocate_and_count(const struct hipmm_re
   RECLAIM_ALLOCATE(reclaim_retry_and_count);
 }
 
-/* Calls `build`, which builds resources, or leaves nothing behind. What it allocates is an allocation like another: if the
- * runtime has no memory left for it, other resources are asked as above, and `build` is called again. The caller holds
- * no lock, and no other thread waits for it to build. Within an op of a resource no other resource is asked. */
+/* Calls `build`, which builds resources or commits memory, or leaves nothing behind. What it allocates is an
+ * allocation like another: if the runtime has no memory left for it, other resources are asked as above, and `build`
+ * is called again. The caller holds no lock, and no other thread waits for it to build. Within an op of a resource no
+ * other resource is asked. */
 enum hipmm_status reclaim_build(enum hipmm_status (*build)(void *closure), void *closure);
 
 /* ---- memory_users.c ---- */

@@ -230,14 +230,15 @@ static union hip_layout_prop hip_table_allocation_prop(int device, int handle_ty
 }
 
 /* The struct ends in reserved bytes, to some of which later releases gave a meaning. */
-static int hip_table_create_pool_of_type(hipmm_hip_mempool_t *pool, int device, int allocation_type, int handle_type)
+static int hip_table_create_pool_at(hipmm_hip_mempool_t *pool, struct hip_layout_location location, int allocation_type,
+                                    int handle_type)
 {
   hipMemPoolProps props;
   memset(&props, 0, sizeof props);
   props.allocType = (hipMemAllocationType)allocation_type;
   props.handleTypes = (hipMemAllocationHandleType)handle_type;
-  props.location.type = hipMemLocationTypeDevice;
-  props.location.id = device;
+  props.location.type = (hipMemLocationType)location.type;
+  props.location.id = location.id;
   int before = hip_table_relax();
   int code = raw.MemPoolCreate(pool, &props);
   hip_table_restore(before);
@@ -246,14 +247,24 @@ static int hip_table_create_pool_of_type(hipmm_hip_mempool_t *pool, int device, 
 
 static int hip_table_create_pool(hipmm_hip_mempool_t *pool, int device, int handle_type)
 {
-  return hip_table_create_pool_of_type(pool, device, hipMemAllocationTypePinned, handle_type);
+  struct hip_layout_location location = {.type = hipMemLocationTypeDevice, .id = device};
+  return hip_table_create_pool_at(pool, location, hipMemAllocationTypePinned, handle_type);
 }
 
 static int hip_table_create_managed_pool(hipmm_hip_mempool_t *pool, int device)
 {
   const int managed = 2; /* hipMemAllocationTypeManaged, of HIP 7.2 */
-  int code = hip_table_create_pool_of_type(pool, device, managed, HIPMM_HIP_HANDLE_NONE);
+  struct hip_layout_location location = {.type = hipMemLocationTypeDevice, .id = device};
+  int code = hip_table_create_pool_at(pool, location, managed, HIPMM_HIP_HANDLE_NONE);
   return code == hipErrorInvalidValue ? hipErrorNotSupported : code;
+}
+
+static int hip_table_create_host_pool(hipmm_hip_mempool_t *pool, int numa_node)
+{
+  enum { HOST = 2, HOST_NUMA = 3 }; /* hipMemLocationTypeHost and …HostNuma, of HIP 7 */
+  struct hip_layout_location location = {.type = numa_node < 0 ? HOST : HOST_NUMA, .id = numa_node < 0 ? 0 : numa_node};
+  int code = hip_table_create_pool_at(pool, location, hipMemAllocationTypePinned, HIPMM_HIP_HANDLE_NONE);
+  return code == hipErrorInvalidValue || code == hipErrorInvalidDevice ? hipErrorNotSupported : code;
 }
 
 static int hip_table_set_pool_access(hipmm_hip_mempool_t pool, int device, int access)
@@ -426,6 +437,7 @@ static const struct symbol symbols[] = {
     {"hipMemUnmap", &hip_table_functions.MemUnmap, false},
     {"hipMemSetAccess", &raw.MemSetAccess, false},
     {"hipStreamCreateWithPriority", &hip_table_functions.StreamCreateWithPriority, false},
+    {"hipDeviceGetUuid", &hip_table_functions.DeviceGetUuid, false},
     {"hipDeviceGetStreamPriorityRange", &hip_table_functions.DeviceGetStreamPriorityRange, false},
     {"hipMemGetAddressRange", &hip_table_functions.MemGetAddressRange, false},
 #define SYMBOL(name, required, parameters, arguments) {"hip" #name, &raw.name, required},
@@ -448,6 +460,7 @@ static void hip_table_put_adapters(void)
   hip_table_functions.struct_size = sizeof hip_table_functions;
   hip_table_functions.MemPoolCreate = raw.MemPoolCreate ? hip_table_create_pool : NULL;
   hip_table_functions.MemPoolCreateManaged = raw.MemPoolCreate ? hip_table_create_managed_pool : NULL;
+  hip_table_functions.MemPoolCreateHost = raw.MemPoolCreate ? hip_table_create_host_pool : NULL;
   hip_table_functions.MemPoolSetAccess = raw.MemPoolSetAccess ? hip_table_set_pool_access : NULL;
   hip_table_functions.MemPoolGetAccess = raw.MemPoolGetAccess ? hip_table_get_pool_access : NULL;
   hip_table_functions.MemPoolExport = raw.MemPoolExport ? hip_table_export_pool : NULL;

@@ -28,10 +28,12 @@ const struct instance *oom_source_find(const struct oom_source *oom_source, cons
 
 /* ---- Who can be asked ---- */
 
+/* Movable buffers give back what they have of the upstream. To move them takes memory of the resources that options name. */
 bool attempt_is_donor(const struct instance *instance, const struct oom_source *oom_source)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  return descriptor_trims(plugin) && oom_source_find(oom_source, instance);
+  const struct instance *from = instance->resource.ops->moving ? dependencies_of(instance)->direct[0] : instance;
+  return descriptor_trims(plugin) && oom_source_find(oom_source, from);
 }
 
 struct attempt_search {
@@ -45,7 +47,8 @@ static bool attempt_has_donor(const struct stack *stack, void *search_)
   struct attempt_search *search = search_;
   if (stack->device != search->oom_source->device) return false;
   STACK_EACH(instance, stack) {
-    if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
+    bool is_adaptor = instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+    if (is_adaptor && !instance->resource.ops->moving) continue;
     if (!attempt_is_donor(instance, search->oom_source)) continue;
     if (search->n_donors++ || !search->failed) return true;
     if (instance != search->failed && !dependencies_include(search->failed, instance)) return true;

@@ -2,6 +2,7 @@
 /* instance_options.c: reads the options of a live resource from JSON. Called by stack.c and by inspect/settings.c. */
 #include "instance_options.h"
 #include "../option/registry.h"
+#include "../runtime/hip.h"
 #include "stack.h"
 
 #include <stdlib.h>
@@ -54,6 +55,8 @@ struct instance_options *instance_options_new(struct instance *instance, const j
                                    .path = path,
                                    .owner = plugin->type,
                                    .free_bytes = instance->free_bytes,
+                                   .total_bytes = instance->stack->device_bytes,
+                                   .n_devices = hip_device_count(),
                                    .keys = instance->stack->graph->resource_keys,
                                    .takes_objects = true,
                                    .resolve = instance_options_resolve,

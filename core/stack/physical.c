@@ -6,6 +6,7 @@
 
 #include "../base/peak.h"
 #include "../graph/graph.h"
+#include "../option/option_value.h"
 #include "../runtime/hip.h"
 #include "stack.h"
 
@@ -21,6 +22,7 @@ static struct {
 /* The graph's; 0: none. */
 static atomic_uint_fast64_t wanted_bytes;
 static _Atomic double wanted_percent;
+static atomic_bool wanted_is_of_total, wanted_is_share;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one claim is decided at a time */
 
@@ -36,13 +38,19 @@ void physical_set_limit(const struct graph *graph)
 {
   atomic_store(&wanted_bytes, graph ? graph->limit_bytes : 0);
   atomic_store(&wanted_percent, graph ? graph->limit_percent : 0);
+  atomic_store(&wanted_is_of_total, graph && graph->limit_is_of_total);
+  atomic_store(&wanted_is_share, graph && graph->limit_is_share);
   for (int device = 0; device < STACK_MOST_DEVICES; device++) atomic_store(&devices[device].limit, 0);
   hip_guard_memory(graph && (graph->limit_bytes || graph->limit_percent > 0) ? physical_claim : NULL);
 }
 
-static uint64_t physical_of_percent(uint64_t bytes)
+static uint64_t physical_of_percent(uint64_t unused, uint64_t total)
 {
-  uint64_t share = (uint64_t)((long double)bytes * (long double)atomic_load(&wanted_percent) / 100);
+  const struct option_number number = {.value = (long double)atomic_load(&wanted_percent),
+                                       .is_percent = true,
+                                       .is_of_total = atomic_load(&wanted_is_of_total),
+                                       .is_share = atomic_load(&wanted_is_share)};
+  uint64_t share = option_number_of_percent(number, unused, total, hip_device_count());
   return share ? share : 1;
 }
 
@@ -53,7 +61,7 @@ static uint64_t physical_of_free(int device)
   int previous = hip_enter_device(device), code = hip_table()->MemGetInfo(&unused, &total);
   if (code) hip_table()->GetLastError();
   hip_leave_device(device, previous);
-  return code ? 0 : physical_of_percent(unused);
+  return code ? 0 : physical_of_percent(unused, total);
 }
 
 bool physical_limit_is_open(int device)
@@ -73,7 +81,7 @@ uint64_t physical_limit(int device)
 uint64_t physical_expected_limit(int device, uint64_t total)
 {
   uint64_t known = atomic_load(&devices[device].limit), bytes = atomic_load(&wanted_bytes);
-  if (!known && atomic_load(&wanted_percent) > 0) known = physical_of_percent(total);
+  if (!known && atomic_load(&wanted_percent) > 0) known = physical_of_percent(total, total);
   return known ? known : bytes ? bytes : HIPMM_UNLIMITED;
 }
 

@@ -77,16 +77,28 @@ static enum hipmm_status stack_locate(const struct instance *instance, enum hipm
   return error_locate(status, instance->node->name, instance->stack->graph->source, instance->node->path);
 }
 
-static enum hipmm_status stack_fill_options(struct instance *instance)
+/* The call makes a context, which a source of host memory without percentages needs only when it is used. */
+static enum hipmm_status stack_ask_device(struct instance *instance)
 {
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   size_t free_bytes = 0, total_bytes = 0;
-  struct diagnostics report = {.source = instance->stack->graph->source};
+  bool is_asked = !(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY);
+  for (size_t i = 0; i < plugin->n_options; i++) is_asked |= (plugin->options[i].flags & HIPMM_OPTION_PERCENT) != 0;
+  if (!is_asked) return HIPMM_OK;
   int code = hip_table()->MemGetInfo(&free_bytes, &total_bytes);
   if (code) return stack_locate(instance, hip_refuse(instance->node->name, "hipMemGetInfo", code, 0));
   instance->free_bytes = free_bytes ? free_bytes : 1;
   instance->stack->device_bytes = total_bytes;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status stack_fill_options(struct instance *instance)
+{
+  struct diagnostics report = {.source = instance->stack->graph->source};
+  enum hipmm_status status = stack_ask_device(instance);
+  if (status) return status;
   struct instance_options *set = instance_options_new(instance, instance->node->object, instance->node->path, &report);
-  enum hipmm_status status = set ? HIPMM_OK : diagnostics_raise(&report);
+  status = set ? HIPMM_OK : diagnostics_raise(&report);
   diagnostics_clear(&report);
   if (status) return status;
   instance_options_add(instance, set);
@@ -235,7 +247,21 @@ static enum hipmm_status stack_adopt_external(struct stack *stack, const struct 
   return HIPMM_OK;
 }
 
-/* Creates the instances on their device, whatever device is current. */
+/* Whether all instances that are to be created are sources of host memory, as far as node `top` needs them. */
+static bool stack_needs_only_host(const struct stack *stack, int top)
+{
+  bool is_needed[GRAPH_MAX_NODES] = {false}, is_host = true;
+  is_needed[top] = true;
+  graph_mark_needed(stack->graph, is_needed);
+  for (int i = 0; i <= top; i++)
+    if (is_needed[i] && !stack->instances[i].is_owed)
+      is_host &= (stack->instances[i].node->plugin->descriptor.flags & HIPMM_PLUGIN_HOST_MEMORY) != 0;
+  return is_host;
+}
+
+/* Creates the instances on their device, whatever device is current. hipSetDevice makes the device's own context, which a
+ * stack of host memory may not need yet. Another stack needs the call also where the device is current, since the thread
+ * may have a context of the driver's interface. */
 static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
 {
   const struct hipmm_hip *hip = hip_table();
@@ -243,7 +269,8 @@ static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
   int previous = stack->device;
   const char *call = "hipGetDevice";
   int code = hip->GetDevice(&previous);
-  if (!code) code = hip->SetDevice(stack->device), call = "hipSetDevice";
+  if (!code && (previous != stack->device || !stack_needs_only_host(stack, top)))
+    code = hip->SetDevice(stack->device), call = "hipSetDevice";
   enum hipmm_status status = code ? error_set(hip_status(code), "device %d cannot be used: %s: %s (%s)", stack->device,
                                               call, hip->GetErrorName(code), hip->GetErrorString(code))
                                   : stack_create_instances(stack, top);

@@ -25,6 +25,7 @@ COPIES = [
     ("include/hipmm/version.h", r"^#define HIPMM_VERSION_MAJOR (.*)$", 0),
     ("include/hipmm/version.h", r"^#define HIPMM_VERSION_MINOR (.*)$", 1),
     ("include/hipmm/version.h", r"^#define HIPMM_VERSION_PATCH (.*)$", 2),
+    ("tools/rust/Cargo.toml", r'^version = "(.*)"$', None),
     ("CITATION.cff", r"^version: (.*)$", None),
 ]
 PAGES = re.compile(r"\b(?:lib)?hipmm0?(?:-[a-z]+)?[-_ =@/]{1,2}(\d+\.\d+\.\d+)(?![\w]|\.\d)")

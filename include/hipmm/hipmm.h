@@ -174,11 +174,11 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
  * hipmm_finalize() calls. Every user calls hipmm_finalize() as often as it has initialised hipmm. A library that needs
  * its own graph builds a stack beside it: see hipmm_stack_build_from_file().
  *
- * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
- * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`
- * resource, or what hipmm_torch_init() has chosen. It ignores either of the latter two, with a warning, if a user other than root owns or can write the file
- * or its folder. A set-user-id program ignores the environment and the working directory. HIPMM_RUNTIME overrides the
- * runtime of every graph.
+ * hipmm_init() takes the graph from HIPMM_CONFIG (a file's name, or the JSON itself), else from ./hipmm.json, else
+ * from the system's hipmm/hipmm.json (under the configured sysconfdir). It ignores either of these two files, with a
+ * warning, if a user other than root owns or can write the file or its folder. Without any graph, every device gets a
+ * plain `device` resource, or what hipmm_torch_init() has chosen. A set-user-id program ignores the environment and
+ * the working directory. HIPMM_RUNTIME overrides the runtime of every graph.
  *
  * With "current_device": "local_rank" in the graph, the first initialisation makes the device of the process's local
  * rank current for the calling thread, if a launcher gives this rank; hipmm_init_if_needed() never does. With "report",

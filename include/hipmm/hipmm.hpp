@@ -26,8 +26,11 @@
 #include <hipmm/cpp/buffer.hpp>
 #include <hipmm/cpp/error.hpp>
 #include <hipmm/cpp/graph.hpp>
+#include <hipmm/cpp/growing_vector.hpp>
 #include <hipmm/cpp/library.hpp>
+#include <hipmm/cpp/movable.hpp>
 #include <hipmm/cpp/object.hpp>
+#include <hipmm/cpp/reservation.hpp>
 #include <hipmm/cpp/resource.hpp>
 #include <hipmm/cpp/stream.hpp>
 #include <hipmm/cpp/vector.hpp>

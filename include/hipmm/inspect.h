@@ -85,8 +85,9 @@ enum {
 /* These flags, for memory from all sources below the resource. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_access(struct hipmm_resource *resource, unsigned *access_out);
 
-/* The driver's pool (hipMemPool_t) of the resource, or of the nearest resource below that has one: `async`, `async_view`
- * and `async_managed` (RMM: pool_handle()). It belongs to that resource. HIPMM_E_NOT_SUPPORTED if there is none. */
+/* The driver's pool (hipMemPool_t) of the resource, or of the nearest resource below that has one: `async`, `async_view`,
+ * `async_managed` and `async_pinned` (RMM: pool_handle()). It belongs to that resource. HIPMM_E_NOT_SUPPORTED if there is
+ * none. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_pool_handle(struct hipmm_resource *resource, void **handle_out);
 
 /* A pointer of the program that a resource carries. set replaces it. `release`, which may be NULL, is called with the

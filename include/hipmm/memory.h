@@ -23,7 +23,12 @@ enum {
 
   /* The call waits for its stream, so that every stream and the host may use the memory at once. HIPMM_E_STATE in a graph
    * capture of the stream. */
-  HIPMM_ALLOCATE_SYNCHRONOUS = 2
+  HIPMM_ALLOCATE_SYNCHRONOUS = 2,
+
+  /* Other processes may get the block (hipmm_share_export_pointer()), whatever its size and its resource's options: the block
+   * has a chunk of its own. The resource must be a pool with mapped memory; other resources, such as one above the pool,
+   * return HIPMM_E_NOT_SUPPORTED. */
+  HIPMM_ALLOCATE_EXPORTABLE = 4
 };
 
 /* An allocation. The caller sets struct_size = sizeof(struct hipmm_request); a field that is 0 or NULL has its default.

@@ -82,6 +82,14 @@ struct hipmm_mapping {
   /* Nonzero if chunks are created for other processes. Such a process reaches all of a chunk, so a resource above should give
    * the blocks that it may export chunks of their own. NULL: no. */
   int (*may_export)(void *self);
+
+  /* The most chunks that a resource above should have at a time, for example because each takes a file descriptor of the
+   * process. 0 or NULL: any number. */
+  uint64_t (*most_chunks)(void *self);
+
+  /* As `create`, but other processes can get the chunk, whatever may_export says. NULL: create() makes such chunks, or
+   * nothing can. */
+  enum hipmm_status (*create_shared)(void *self, size_t bytes, void **chunk_out);
 };
 
 /* A chunk of a struct hipmm_mapping, and where it is mapped. */
@@ -122,6 +130,55 @@ struct hipmm_sharing {
   /* Imports another process's mapped block as a live block of this resource. The block has at least one part. */
   enum hipmm_status (*import_block)(void *self, const struct hipmm_share_block *block,
                                     const struct hipmm_share_part *parts, void **ptr_out);
+
+  /* As the op `allocate`, but export_pointer() can export the block (HIPMM_ALLOCATE_EXPORTABLE). */
+  enum hipmm_status (*allocate)(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+};
+
+/* Reservations (hipmm/reserve.h). A reservation is a resource of this type with the option "reservation", over another
+ * resource of this type. Thread-safe. */
+struct hipmm_reserving {
+  size_t struct_size;
+
+  /* Gives memory to a reservation that has none. Waits up to `timeout_ns` for its turn; below 0: for ever. It asks no resource
+   * for memory. HIPMM_E_LIMIT: the reservation still has none. */
+  enum hipmm_status (*reserve)(void *self, uint64_t bytes, int64_t timeout_ns, int64_t priority);
+
+  /* Changes the reservation's bytes, and never waits. HIPMM_E_LIMIT: nothing has changed. */
+  enum hipmm_status (*resize)(void *self, uint64_t bytes);
+
+  /* Gives back what the reservation's blocks do not use. HIPMM_E_STATE: the reservation has no memory. */
+  enum hipmm_status (*release)(void *self);
+};
+
+/* Spans (hipmm/span.h). `ptr` is where a live span of this resource starts; if not, HIPMM_E_POINTER. Thread-safe. */
+struct hipmm_spans {
+  size_t struct_size;
+
+  /* hipmm_span_create() and so on. */
+  enum hipmm_status (*create)(void *self, size_t bytes, size_t *granule_out, void **ptr_out);
+  enum hipmm_status (*commit)(void *self, void *ptr, size_t offset, size_t bytes);
+  enum hipmm_status (*decommit)(void *self, void *ptr, size_t offset, size_t bytes, hipmm_stream_t stream);
+  enum hipmm_status (*destroy)(void *self, void *ptr, hipmm_stream_t stream);
+
+  /* Nonzero if `ptr` lies in a live span: its addresses. */
+  int (*find)(void *self, const void *ptr, struct hipmm_block *span_out);
+};
+
+/* Movable buffers (hipmm/spill.h). `movable` is memory of the core for what the resource knows of a buffer: HIPMM_MOVABLE_BYTES
+ * bytes, 0 at first, which stay at their address until `destroy` succeeds. Thread-safe, but no call for a buffer comes with or
+ * after its `destroy`. Each function does what the function of spill.h says. */
+enum { HIPMM_MOVABLE_BYTES = 80 };
+
+struct hipmm_moving {
+  size_t struct_size;
+  enum hipmm_status (*create)(void *self, size_t bytes, void *movable);
+  enum hipmm_status (*destroy)(void *self, void *movable);
+
+  /* If an upstream has no memory: returns its status at once where hipmm_may_wait() says no. The core asks other resources
+   * for idle memory then, and calls again. */
+  enum hipmm_status (*pin)(void *self, void *movable, hipmm_stream_t stream, void **ptr_out);
+  enum hipmm_status (*unpin)(void *self, void *movable, hipmm_stream_t stream);
 };
 
 /* A moment of the end of a process. The device can be used in both. */
@@ -229,6 +286,15 @@ struct hipmm_ops {
    * and nothing reported; the caller then calls allocate or deallocate without that lock. NULL: always 0. */
   int (*try_allocate)(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
   int (*try_deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
+
+  /* NULL: this type makes no reservations. */
+  const struct hipmm_reserving *reserving;
+
+  /* NULL: this type serves no spans. */
+  const struct hipmm_spans *spans;
+
+  /* NULL: this type has no movable buffers. */
+  const struct hipmm_moving *moving;
 };
 
 /* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
@@ -447,6 +513,12 @@ struct hipmm_hip {
   /* Pins host memory of the program, so that its copies are as fast as those of HostMalloc's memory. */
   int (*HostRegister)(void *ptr, size_t bytes, unsigned flags);
   int (*HostUnregister)(void *ptr);
+
+  int (*DeviceGetUuid)(unsigned char uuid[16], int device);
+
+  /* As MemPoolCreateManaged, for pinned host memory on a NUMA node (below 0: where the driver places it): CUDA has such pools
+   * since 12.6. No device has access to one yet. */
+  int (*MemPoolCreateHost)(hipmm_hip_mempool_t *pool, int numa_node);
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
@@ -635,7 +707,7 @@ enum hipmm_option_type {
 
 enum {
   HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
-  HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
+  HIPMM_OPTION_PERCENT = 2,  /* BYTES may be "50%" of the device memory free at creation, "50% of total", "share" */
 
   /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, except with
    * ADDS_RESOURCES, nor for the fields of a list. */
@@ -720,6 +792,9 @@ struct hipmm_validation {
   /* The name of an earlier resource of this type with the same value of `option`, or with none if this resource has
    * none, in a stack of one device that has both. */
   const char *(*same_as)(const struct hipmm_validation *validation, const char *option);
+
+  /* Nonzero if a source of the resource that `option` names has HIPMM_PLUGIN_DEVICE_MEMORY. */
+  int (*has_device_memory)(const struct hipmm_validation *validation, const char *option);
 };
 
 enum hipmm_plugin_role {

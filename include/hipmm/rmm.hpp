@@ -29,8 +29,7 @@
 #include <rmm/cuda_stream_view.hpp>
 #include <rmm/mr/device/device_memory_resource.hpp>
 #else
-#include <cuda/memory_resource>
-#include <cuda/stream_ref>
+#include <rmm/resource_ref.hpp>
 #include <rmm/version_config.hpp>
 #endif
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/share.h: device memory between the processes of one machine, through pools of the driver.
+/* hipmm/share.h: shares device memory between the processes of one machine, through pools of the driver or as mapped memory.
  *
  * A process that owns memory has a resource of the type `async` with "handle_type": "posix_fd". It sends another
  * process the pool once, as a file descriptor (over a Unix socket, with SCM_RIGHTS), and each block as a struct
@@ -42,8 +42,12 @@ struct hipmm_share_pointer {
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out);
 
 /* The live block at `ptr` of that resource. Blocks of a sub-allocator above it (pool, binning, …) are HIPMM_E_POINTER,
- * even at the start of a chunk: the driver exports a chunk as a whole, with all blocks in it. Blocks of a pool are shared
- * as mapped memory (below). */
+ * even at the start of a chunk: the driver exports a chunk as a whole, with all blocks in it.
+ *
+ * For a block of a pool with mapped memory (below), the output is a handle, which names this process. The handle is valid until
+ * the block is freed or this process ends, and is the same in each call. Nothing is exported until another process opens it.
+ * The first handle opens a socket in $XDG_RUNTIME_DIR/hipmm. HIPMM_E_NOT_SUPPORTED: there is no safe folder, the process has
+ * raised rights, hipmm found the graph and nobody named it, or the block cannot be exported. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
                                                               struct hipmm_share_pointer *pointer_out);
 
@@ -56,19 +60,23 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_fd(int device, int fd, str
 /* Imports another process's block as memory of `resource`, an imported pool, with the size that was requested there.
  * The caller frees it with hipmm_deallocate(), which does not free the owner's memory. A block that was imported
  * already is HIPMM_E_STATE. A size above the driver's is HIPMM_E_ARGUMENT; if the driver cannot tell the size, the
- * caller must trust the other process. */
+ * caller must trust the other process.
+ *
+ * The handle of a block in mapped memory is opened in a resource of the type `device`, on the memory's device or on one that
+ * can access it. Each import has addresses of its own. HIPMM_E_STATE: this process made the handle. HIPMM_E_IO, with the
+ * reason: the process that made the handle has ended or freed the block, or cannot be reached. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource,
                                                               const struct hipmm_share_pointer *pointer,
                                                               void **ptr_out);
 
 /* ---- Mapped memory ----------------------------------------------------------------------------------------------- */
 
-/* A block of a `pool` with mapped memory lies in chunks. Each chunk has a file descriptor if the `device` below has
- * "handle_type": "posix_fd". The other process can read and write all of each chunk that it gets, for as long as it
- * keeps a descriptor or a mapping, even after the owner has freed the block and uses the chunk again. So share only
- * with processes that may see what the pool will hold there. While the block lives, its chunks have no other content:
- * with "handle_type" the pool gives each block of 2 MiB or more (or of hipMemGetAllocationGranularity, if that is more)
- * whole granules, a chunk each. Smaller blocks share chunks, and cannot be exported.
+/* A block of a `pool` with mapped memory lies in chunks. Each block of 1 MiB or more has one chunk of its own if the pool has
+ * "exportable": true, or if the `device` below it has "handle_type": "posix_fd". Such a chunk can have a file descriptor. The
+ * other process can read and write all of each chunk that it gets, for as long as it keeps a descriptor or a mapping, even
+ * after the owner has freed the block and uses the chunk again. So share only with processes that may see what the pool will
+ * hold there. While the block lives, its chunk has no other content, and is never mapped elsewhere. Other blocks share
+ * chunks, and cannot be exported, except for blocks with HIPMM_ALLOCATE_EXPORTABLE (hipmm/memory.h).
  *
  * The owner sends the block as plain bytes, and its parts with their descriptors (at most 253 in one message with
  * SCM_RIGHTS; RLIMIT_NOFILE limits how many a process has). The other process imports them into a resource of the type

@@ -69,7 +69,9 @@ void hipmm_torch_init(int device_count);
 void hipmm_torch_reset(void);
 
 /* set_memory_fraction_fn: from now on an allocation fails if the live bytes of these functions (as requested, without
- * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. */
+ * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. The fraction
+ * also limits what each pool and arena of the device's stack holds: it becomes their option maximum_size, unless the
+ * graph has a lower one. */
 void hipmm_torch_memory_fraction(double fraction, int device);
 
 /* The bytes of the live blocks of hipmm_torch_malloc() on a device, as requested: now, and their peak since the

@@ -3,6 +3,8 @@
  * allocates from an arena of its own and so contends with no other; local arenas get superblocks from a global arena.
  * arena.h lists the other files.
  *
+ * The global arena has its memory in a heap over segments, whose code is the pool's (global.h).
+ *
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
 #include "arena.h"
 #include "../../core/base/text.h"
@@ -17,8 +19,8 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
     [ARENA_FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [ARENA_LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
-    [ARENA_CHUNKS] = {"chunks", "chunks", "Chunks held from the upstream"},
-    [ARENA_SUPERBLOCKS] = {"superblocks", "superblocks", "Parts of chunks that arenas of threads and streams have"},
+    [ARENA_CHUNKS] = {"chunks", "chunks", "Segments held from the upstream"},
+    [ARENA_SUPERBLOCKS] = {"superblocks", "superblocks", "Parts of segments that arenas of threads and streams have"},
     [ARENA_SUPERBLOCK_BYTES_HELD] = {"superblock_bytes", "bytes", "Memory in superblocks, allocated or not"},
     [ARENA_LOCALS] = {"arenas", "arenas", "Arenas of threads and streams made so far"},
     [ARENA_COLLECTIONS] = {"collections", "collections",
@@ -43,7 +45,7 @@ static void arena_destroy(void *self)
                   (long long)live_count, text_plural((uint64_t)live_count), (long long)live_bytes,
                   text_plural((uint64_t)live_bytes));
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
-                (unsigned long long)arena->global.chunks.peak_bytes, arena->n_locals - 1,
+                (unsigned long long)arena->global.backing.segments.held.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);
   device_wait_at_end(services);
   global_close(&arena->global);
@@ -60,8 +62,7 @@ static enum hipmm_status arena_open_memory(struct arena *arena, const struct are
   const struct hipmm_services *services = arena->services;
   arena->locals = services->host_allocate(services, locals_bytes);
   arena->first_local = services->host_allocate(services, first_local_bytes);
-  bool opened = global_open(&arena->global, services, (enum record)wanted->record);
-  opened = arena_chunks_open(&arena->global.chunks, services, upstream, wanted->maximum_size) && opened;
+  bool opened = global_open(&arena->global, services, upstream, wanted->maximum_size, (enum record)wanted->record);
   if (!opened || !arena->locals || !arena->first_local)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
   return HIPMM_OK;
@@ -83,7 +84,7 @@ static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
   const struct hipmm_services *services = arena->services;
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!bytes) return HIPMM_OK;
-  enum hipmm_status status = global_fill(&arena->global, bytes);
+  enum hipmm_status status = backing_fill(&arena->global.backing, &arena->global.heap, bytes);
   if (!status) return arena_synchronize(arena, STREAM_READY);
   if (!hipmm_is_out_of_memory(status)) return status;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size",
@@ -130,7 +131,7 @@ static enum hipmm_status arena_reconfigure(void *self, const char *option, const
   (void)option;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  arena->global.chunks.maximum_bytes = wanted->maximum_size;
+  held_set_maximum(arena->global.backing.held, wanted->maximum_size);
   arena_set_dump(arena, wanted);
   biased_lock_release(&arena->lock);
   return HIPMM_OK;

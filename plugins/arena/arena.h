@@ -14,8 +14,7 @@
 
 enum {
   ARENA_MOST_LOCALS = MAX_STREAMS,
-  ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations come from the global arena, unless the options differ */
-  ARENA_SUPERBLOCK_BYTES = 1 << 20, /* the smallest */
+  ARENA_SMALL_BYTES = 1 << 20 /* larger allocations come from the global arena, unless the options differ */
 };
 
 struct arena {
@@ -31,7 +30,7 @@ struct arena {
   struct stream_set pending; /* arenas with pending blocks, by number */
   struct stream_set holding; /* arenas that may have superblocks */
   struct stream_set seen, waited; /* of stream_state.c, between two steps */
-  enum hipmm_status refusal;      /* why the upstream refused last */
+  enum hipmm_status refusal;      /* why the upstream, or the host, refused the allocation */
   uint64_t collections;           /* times that every arena had to return its free superblocks */
   bool dumps;
   atomic_bool is_dumping; /* a thread writes the dump file */

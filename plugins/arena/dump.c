@@ -65,26 +65,44 @@ static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
   dump_print(dump, "  Fragmentation: %.2f%%\n", (1.0 - (double)largest / (double)free_bytes) * 100);
 }
 
+struct dump_sum {
+  uint32_t stream; /* MAX_STREAMS: all */
+  uint32_t count;
+  uint64_t bytes;
+};
+
+static void dump_add(void *sum_, const struct block *block)
+{
+  struct dump_sum *sum = sum_;
+  if (sum->stream != MAX_STREAMS && sum->stream != block->stream) return;
+  sum->count++;
+  sum->bytes += block->bytes;
+}
+
 static void dump_global(struct dump *dump, const struct arena *arena)
 {
   const struct global *global = &arena->global;
-  uint32_t n_free = 0;
-  for (uint32_t stream = 0; stream < global->streams.count; stream++) n_free += global->free[stream].count;
+  const struct held *held = global->backing.held;
+  struct dump_sum free = {.stream = MAX_STREAMS};
+  global_visit_free(global, dump_add, &free);
   dump_print(dump, "Global arena:\n");
-  dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(global->chunks.bytes).text, global->chunks.count);
-  dump_print(dump, "  # free superblocks: %u\n", n_free);
-  dump_free(dump, global_free_bytes(global), global_largest_free(global));
+  dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(held->bytes).text, global->backing.segments.count);
+  dump_print(dump, "  # free superblocks: %u\n", free.count);
+  dump_free(dump, free.bytes, heap_largest_free(&global->heap));
   dump_print(dump, "  Large allocations: %lld, %s\n", (long long)global->live_count,
              dump_size_text((uint64_t)global->live_bytes).text);
-  for (uint32_t stream = STREAM_FIRST; stream < global->streams.count; stream++)
-    if (global->free[stream].count)
-      dump_print(dump, "  Free on stream %p: %u superblocks, %s\n", (void *)stream_of(&global->streams, stream)->handle,
-                 global->free[stream].count, dump_size_text(global->free[stream].bytes).text);
+  for (uint32_t id = STREAM_FIRST; id < global->heap.streams.count; id++) {
+    struct dump_sum sum = {.stream = id};
+    if (global->heap.free[id].words) global_visit_free(global, dump_add, &sum);
+    if (sum.count)
+      dump_print(dump, "  Free on stream %p: %u superblocks, %s\n",
+                 (void *)stream_of(&global->heap.streams, id)->handle, sum.count, dump_size_text(sum.bytes).text);
+  }
 }
 
 static void dump_local(struct dump *dump, const struct arena *arena, struct local *local)
 {
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
   if (local->stream == STREAM_READY)
     dump_print(dump, "Arena %u, of no stream:\n", local->number);

@@ -1,46 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-/* find_memory.c: memory for an allocation that the fast path of allocate.c cannot serve. In order of cost: superblocks
- * that are ready, memory whose work has completed, streams that can be waited for, a new chunk; before the allocation
- * fails, every arena returns its free superblocks. The caller holds the global lock throughout. */
+/* find_memory.c: memory for an allocation that the fast path of allocate.c cannot serve: from the thread's own arena, from the
+ * global arena by the attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the
+ * global lock throughout. */
 #include "arena.h"
 
 enum {
   LEAST_REMNANT_BYTES = 64 << 10, /* of a smaller superblock, before the upstream is asked */
-  LARGEST_SUPERBLOCK_BYTES = 16 << 20,
+  MOST_SUPERBLOCK_BYTES = 16 << 20
 };
 
-/* ---- Ranges ---- */
+/* ---- Memory of the global arena ---- */
 
-/* Free memory of streams whose handles may be gone becomes ready when the device was waited for. Waits only if there is
- * enough of it. */
-static uint32_t find_memory_without_event(struct arena *arena, const struct arena_request *request)
+static enum hipmm_status find_memory_synchronize(void *arena, uint32_t user)
 {
-  if (!global_has_without_event(&arena->global, request->stream, request->bytes)) return RANGE_NONE;
-  return arena_synchronize(arena, request->stream) ? RANGE_NONE : global_find_ready(&arena->global, request);
+  return arena_synchronize(arena, user);
 }
 
-static uint32_t find_memory_held_range(struct arena *arena, const struct arena_request *request)
+static enum hipmm_status find_memory_collect(void *arena, uint32_t user, enum hipmm_status refusal)
 {
-  struct global *global = &arena->global;
-  uint32_t id = global_find_ready(global, request);
-  if (id || global->streams.active < 2) return id;
-  id = global_find_completed(global, request);
-  if (!id) id = global_find_waiting(global, request);
-  return id ? id : find_memory_without_event(arena, request);
+  return arena_collect(arena, user, refusal);
 }
 
-static enum hipmm_status find_memory_grow(struct arena *arena, const struct arena_request *request, bool exactly)
+static const struct miss_ops find_memory_ops = {.synchronize = find_memory_synchronize, .collect = find_memory_collect};
+
+static struct request find_memory_request(uint64_t bytes, const struct arena_allocation *allocation)
 {
-  enum hipmm_status status = global_grow(&arena->global, request, exactly);
-  if (status) arena->refusal = status;
-  return status;
+  return (struct request){
+      .bytes = bytes, .alignment = allocation->alignment, .requested = bytes, .stream = allocation->stream};
 }
 
-static uint32_t find_memory_new_range(struct arena *arena, const struct arena_request *request,
-                                      enum hipmm_status *status)
+/* A free block of that size that the stream may use at once. */
+static uint32_t find_memory_ready(struct arena *arena, uint64_t bytes, const struct arena_allocation *allocation)
 {
-  *status = find_memory_grow(arena, request, false);
-  return *status ? RANGE_NONE : global_find_ready(&arena->global, request);
+  const struct request request = find_memory_request(bytes, allocation);
+  return heap_allocate_ready(&arena->global.heap, &request);
+}
+
+/* The same by the attempts up to a stage. */
+static uint32_t find_memory_attempt(struct arena *arena, uint64_t bytes, const struct arena_allocation *allocation,
+                                    enum stage last, enum hipmm_status *status_out)
+{
+  const struct request request = find_memory_request(bytes, allocation);
+  struct miss miss = {.ops = &find_memory_ops,
+                      .self = arena,
+                      .heap = &arena->global.heap,
+                      .backing = &arena->global.backing,
+                      .request = &request};
+  miss_run(&miss, last);
+  if (miss.status) arena->refusal = miss.status;
+  *status_out = miss.id || hipmm_is_out_of_memory(miss.status) ? HIPMM_OK : miss.status;
+  return miss.id;
+}
+
+/* What is idle in the arenas of any stream, after a wait for the device. */
+static uint32_t find_memory_elsewhere(struct arena *arena, const struct arena_allocation *allocation)
+{
+  bool may_wait = hipmm_is_out_of_memory(arena->refusal) && hipmm_may_wait(arena->services, arena->refusal) &&
+                  !streams_any_captured(&arena->global.heap.streams, allocation->stream);
+  return may_wait && allocation->alignment == HIPMM_ALIGNMENT ? arena_find_elsewhere(arena, allocation) : RANGE_NONE;
+}
+
+/* Host memory or records are short, which no upstream has said. Returns no range. */
+static uint32_t find_memory_refuse_records(struct arena *arena, const struct arena_allocation *allocation)
+{
+  const struct hipmm_services *services = arena->services;
+  arena->refusal = services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                                    "no host memory left for records of {0:bytes} more", allocation->bytes, 0, 0);
+  return RANGE_NONE;
+}
+
+/* Makes a block of the global arena a range. */
+static uint32_t find_memory_lend(struct arena *arena, uint32_t block, const struct arena_allocation *allocation)
+{
+  uint32_t range = global_lend(&arena->global, block, allocation->stream);
+  return range ? range : find_memory_refuse_records(arena, allocation);
 }
 
 /* ---- Small allocations ---- */
@@ -48,22 +81,25 @@ static uint32_t find_memory_new_range(struct arena *arena, const struct arena_re
 static uint32_t find_memory_block(struct arena *arena, struct local *local, const struct arena_allocation *allocation)
 {
   struct arena_ranges *ranges = &arena->global.ranges;
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   arena_supply(arena, local);
   uint32_t id = local_allocate(local, ranges, allocation->bytes, true);
   if (id) local_make_live(local, range_of(ranges, id), allocation->requested, allocation->handle);
+  bool has_surplus = local_has_surplus(local); /* other threads have freed, and may free no more */
   biased_lock_release(&local->lock);
+  if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   return id;
 }
 
-/* Makes the range a superblock and allocates the block in it. */
-static uint32_t find_memory_from_range(struct arena *arena, struct local *local, uint32_t range,
-                                       const struct arena_allocation *allocation)
+/* Makes a block of the global arena a superblock and allocates in it. */
+static uint32_t find_memory_in_superblock(struct arena *arena, struct local *local, uint32_t block,
+                                          const struct arena_allocation *allocation)
 {
   struct arena_ranges *ranges = &arena->global.ranges;
-  uint32_t id = RANGE_NONE;
+  struct streams *streams = &arena->global.heap.streams;
+  uint32_t range = block ? find_memory_lend(arena, block, allocation) : RANGE_NONE, id = RANGE_NONE;
   if (!range) return RANGE_NONE;
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   arena_supply(arena, local);
   if (local->unused) {
     range_set_state(range_of(ranges, range), RANGE_SUPERBLOCK);
@@ -73,34 +109,9 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
     local_make_live(local, range_of(ranges, id), allocation->requested, allocation->handle);
   }
   biased_lock_release(&local->lock);
-  if (!id)
-    global_free(&arena->global, range, allocation->stream,
-                stream_record_free(&arena->global.streams, allocation->stream));
-  return id;
-}
-
-/* A large arena gets larger superblocks, so that less is lost at their ends. */
-static struct arena_request find_memory_superblock_request(const struct local *local,
-                                                           const struct arena_allocation *allocation)
-{
-  uint64_t least = sizes_round_up(allocation->bytes, ARENA_SUPERBLOCK_BYTES);
-  uint64_t most = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
-  if (most > LARGEST_SUPERBLOCK_BYTES) most = LARGEST_SUPERBLOCK_BYTES;
-  return (struct arena_request){.bytes = least,
-                                .most_bytes = most > least ? most : least,
-                                .least_rest = ARENA_SUPERBLOCK_BYTES,
-                                .alignment = HIPMM_ALIGNMENT,
-                                .stream = allocation->stream};
-}
-
-static uint32_t find_memory_from_remnant(struct arena *arena, struct local *local,
-                                         const struct arena_request *superblock,
-                                         const struct arena_allocation *allocation)
-{
-  struct arena_request request = *superblock;
-  request.bytes = request.most_bytes =
-      allocation->bytes > LEAST_REMNANT_BYTES ? allocation->bytes : LEAST_REMNANT_BYTES;
-  return find_memory_from_range(arena, local, global_find_ready(&arena->global, &request), allocation);
+  if (id) return id;
+  global_take_back(&arena->global, range, allocation->stream, stream_record_free(streams, allocation->stream));
+  return find_memory_refuse_records(arena, allocation);
 }
 
 static uint32_t find_memory_own(struct arena *arena, struct local *local, const struct arena_allocation *allocation)
@@ -111,54 +122,66 @@ static uint32_t find_memory_own(struct arena *arena, struct local *local, const 
   return find_memory_block(arena, local, allocation);
 }
 
-static uint32_t find_memory_held(struct arena *arena, struct local *local, const struct arena_request *superblock,
-                                 const struct arena_allocation *allocation)
+/* The least size of a superblock for the allocation, and the wanted size: a large arena gets larger superblocks, so that less is
+ * lost at their ends. */
+static uint64_t find_memory_least(const struct arena_allocation *allocation)
 {
-  uint32_t id = find_memory_own(arena, local, allocation);
-  if (!id) id = find_memory_from_range(arena, local, global_find_ready(&arena->global, superblock), allocation);
-  if (!id && local->pending_bytes) {
-    arena_wait_for_pending(arena, local);
-    id = find_memory_block(arena, local, allocation);
+  return sizes_round_up(allocation->bytes, ARENA_SUPERBLOCK_BYTES);
+}
+
+static uint64_t find_memory_most(const struct local *local, const struct arena_allocation *allocation)
+{
+  uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES), least = find_memory_least(allocation);
+  if (bytes > MOST_SUPERBLOCK_BYTES) bytes = MOST_SUPERBLOCK_BYTES;
+  return bytes > least ? bytes : least;
+}
+
+/* A free block for a smaller superblock, which is better than to ask the upstream. Where the maximum allows no more, any
+ * that fits is: the next attempts wait. */
+static uint32_t find_memory_remnant(struct arena *arena, const struct arena_allocation *allocation)
+{
+  const struct held *held = arena->global.backing.held;
+  bool is_full = sizes_headroom(held->maximum_bytes, held->bytes) < ARENA_SUPERBLOCK_BYTES;
+  uint64_t bytes = allocation->bytes > LEAST_REMNANT_BYTES ? allocation->bytes : LEAST_REMNANT_BYTES;
+  uint32_t block = find_memory_ready(arena, bytes, allocation);
+  while (!block && is_full && bytes > allocation->bytes) {
+    bytes = sizes_smaller_step(bytes, allocation->bytes);
+    block = find_memory_ready(arena, bytes, allocation);
   }
-  if (!id) id = find_memory_from_range(arena, local, find_memory_held_range(arena, superblock), allocation);
-  return id ? id : find_memory_from_remnant(arena, local, superblock, allocation);
+  return block;
 }
 
-/* Whether the upstream has no more, and the device may be waited for. */
-static bool find_memory_may_collect(const struct arena *arena, enum hipmm_status status,
-                                    const struct arena_allocation *allocation)
+/* The steps in the order of their cost. */
+static uint32_t find_memory_superblock(struct arena *arena, struct local *local,
+                                       const struct arena_allocation *allocation, enum hipmm_status *status_out)
 {
-  return hipmm_is_out_of_memory(status) && !streams_any_captured(&arena->global.streams, allocation->stream);
-}
-
-/* After every arena has returned its free superblocks. */
-static enum hipmm_status find_memory_collected(struct arena *arena, struct local *local,
-                                               const struct arena_request *superblock,
-                                               const struct arena_allocation *allocation, uint32_t *id_out)
-{
-  enum hipmm_status refusal = arena->refusal, status = arena_collect(arena, allocation->stream, refusal);
-  if (status) return status;
-  *id_out = find_memory_held(arena, local, superblock, allocation);
-  if (!*id_out && hipmm_may_wait(arena->services, refusal)) *id_out = arena_find_elsewhere(arena, allocation);
-  return HIPMM_OK;
+  uint64_t most = find_memory_most(local, allocation), least = find_memory_least(allocation);
+  uint32_t block = find_memory_attempt(arena, least, allocation, STAGE_HELD, status_out);
+  if (!block) block = find_memory_remnant(arena, allocation);
+  if (!block) block = find_memory_attempt(arena, most, allocation, STAGE_NEW, status_out);
+  if (!block && !*status_out && most > least)
+    block = find_memory_attempt(arena, least, allocation, STAGE_NEW, status_out);
+  if (!block && !*status_out) block = find_memory_attempt(arena, allocation->bytes, allocation, STAGE_LAST, status_out);
+  return find_memory_in_superblock(arena, local, block, allocation);
 }
 
 static enum hipmm_status find_memory_small(struct arena *arena, struct local *local,
                                            const struct arena_allocation *allocation, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  struct arena_request superblock = find_memory_superblock_request(local, allocation);
-  *id_out = find_memory_held(arena, local, &superblock, allocation);
-  if (*id_out) return HIPMM_OK;
-  *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
-  if (hipmm_is_out_of_memory(status)) { /* less than a superblock may be left */
-    superblock.bytes = superblock.most_bytes = allocation->bytes;
-    *id_out = find_memory_from_range(arena, local, find_memory_new_range(arena, &superblock, &status), allocation);
+  uint32_t id = find_memory_own(arena, local, allocation), block = RANGE_NONE;
+  if (!id) block = find_memory_ready(arena, find_memory_most(local, allocation), allocation);
+  if (!id && !block) block = find_memory_ready(arena, find_memory_least(allocation), allocation);
+  if (block) id = find_memory_in_superblock(arena, local, block, allocation);
+  if (!id && local->pending_bytes) {
+    arena_wait_for_pending(arena, local);
+    id = find_memory_block(arena, local, allocation);
   }
-  superblock = find_memory_superblock_request(local, allocation);
-  if (find_memory_may_collect(arena, status, allocation))
-    return find_memory_collected(arena, local, &superblock, allocation, id_out);
-  return hipmm_is_out_of_memory(status) ? HIPMM_OK : status;
+  if (!id) id = find_memory_superblock(arena, local, allocation, &status);
+  if (!id && !status) id = find_memory_block(arena, local, allocation); /* what became ready meanwhile */
+  if (!id && !status) id = find_memory_elsewhere(arena, allocation);
+  *id_out = id;
+  return id ? HIPMM_OK : status;
 }
 
 /* ---- Large allocations ---- */
@@ -168,22 +191,14 @@ static enum hipmm_status find_memory_large(struct arena *arena, const struct are
 {
   struct global *global = &arena->global;
   enum hipmm_status status = HIPMM_OK;
-  const struct arena_request request = {.bytes = allocation->bytes,
-                                        .most_bytes = allocation->bytes,
-                                        .least_rest = HIPMM_ALIGNMENT,
-                                        .alignment = allocation->alignment,
-                                        .stream = allocation->stream};
-  uint32_t id = find_memory_held_range(arena, &request);
-  if (!id) id = find_memory_new_range(arena, &request, &status);
-  if (find_memory_may_collect(arena, status, allocation)) status = arena_collect(arena, allocation->stream, status);
-  if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
-  if (!id && !status) id = global_find_ready(global, &request);
-  if (!id && !status && !global_release_idle(global, 0)) { /* exchange small chunks for a large one */
-    status = find_memory_grow(arena, &request, true);
-    if (!status) id = global_find_ready(global, &request);
-    if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
+  if (global->heap.streams.active > 1) heap_poll(&global->heap); /* where it goes decides how well the rest packs */
+  uint32_t block = find_memory_ready(arena, allocation->bytes, allocation);
+  if (!block) block = find_memory_attempt(arena, allocation->bytes, allocation, STAGE_LAST, &status);
+  uint32_t id = block ? find_memory_lend(arena, block, allocation) : RANGE_NONE;
+  if (!id) {
+    *id_out = status ? RANGE_NONE : find_memory_elsewhere(arena, allocation);
+    return status;
   }
-  if (!id) return status;
   range_set_live(range_of(&global->ranges, id), allocation->requested, allocation->handle);
   address_map_set(&global->ranges.starts, range_of(&global->ranges, id)->start, id);
   global->live_count++;
@@ -196,5 +211,6 @@ enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allo
 {
   bool is_small = allocation->bytes <= arena->small_bytes && allocation->alignment == HIPMM_ALIGNMENT;
   struct local *local = is_small ? arena_enter_local(arena, allocation->handle, allocation->stream) : NULL;
+  arena->refusal = HIPMM_OK; /* of this allocation */
   return local ? find_memory_small(arena, local, allocation, id_out) : find_memory_large(arena, allocation, id_out);
 }

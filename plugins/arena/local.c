@@ -9,7 +9,7 @@ static bool local_is_whole(const struct arena_range *block)
   return !block->before && !block->after;
 }
 
-static void local_note_idle(struct local *local, struct arena_ranges *ranges, const struct arena_range *block)
+static void local_note_idle(struct local *local, const struct arena_ranges *ranges, const struct arena_range *block)
 {
   struct arena_range *range = range_of(ranges, block->superblock);
   range->previous = RANGE_NONE;
@@ -19,7 +19,7 @@ static void local_note_idle(struct local *local, struct arena_ranges *ranges, co
   local->idle_bytes += range->bytes;
 }
 
-static void local_note_busy(struct local *local, struct arena_ranges *ranges, const struct arena_range *block)
+static void local_note_busy(struct local *local, const struct arena_ranges *ranges, const struct arena_range *block)
 {
   const struct arena_range *range = range_of(ranges, block->superblock);
   if (range->previous)
@@ -32,7 +32,7 @@ static void local_note_busy(struct local *local, struct arena_ranges *ranges, co
 
 /* ---- Ready blocks ---- */
 
-static void local_add_ready(struct local *local, struct arena_ranges *ranges, uint32_t id)
+static void local_add_ready(struct local *local, const struct arena_ranges *ranges, uint32_t id)
 {
   struct arena_range *block = range_of(ranges, id);
   range_set_state(block, RANGE_READY);
@@ -40,20 +40,20 @@ static void local_add_ready(struct local *local, struct arena_ranges *ranges, ui
   if (local_is_whole(block)) local_note_idle(local, ranges, block);
 }
 
-static void local_remove_ready(struct local *local, struct arena_ranges *ranges, uint32_t id)
+static void local_remove_ready(struct local *local, const struct arena_ranges *ranges, uint32_t id)
 {
   const struct arena_range *block = range_of(ranges, id);
   if (local_is_whole(block)) local_note_busy(local, ranges, block);
   tlsf_remove(&local->ready, ranges, id);
 }
 
-static bool local_is_ready(struct arena_ranges *ranges, uint32_t id)
+static bool local_is_ready(const struct arena_ranges *ranges, uint32_t id)
 {
   return id && range_state(range_of(ranges, id)) == RANGE_READY;
 }
 
 /* Makes a block that is in no list ready, merged with its neighbours. */
-static void local_merge(struct local *local, struct arena_ranges *ranges, uint32_t id)
+static void local_merge(struct local *local, const struct arena_ranges *ranges, uint32_t id)
 {
   uint32_t before = range_of(ranges, id)->before, after = range_of(ranges, id)->after;
   if (local_is_ready(ranges, after)) {
@@ -72,7 +72,7 @@ static void local_merge(struct local *local, struct arena_ranges *ranges, uint32
 
 /* ---- Quick lists ---- */
 
-static void local_empty_quick_list(struct local *local, struct arena_ranges *ranges, uint32_t units)
+static void local_empty_quick_list(struct local *local, const struct arena_ranges *ranges, uint32_t units)
 {
   uint32_t id = local->quick[units];
   local->quick[units] = RANGE_NONE;
@@ -84,7 +84,7 @@ static void local_empty_quick_list(struct local *local, struct arena_ranges *ran
   }
 }
 
-static void local_shrink_quick(struct local *local, struct arena_ranges *ranges, uint64_t bytes)
+static void local_shrink_quick(struct local *local, const struct arena_ranges *ranges, uint64_t bytes)
 {
   while (local->quick_bytes > bytes) local_empty_quick_list(local, ranges, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
 }
@@ -119,13 +119,18 @@ uint32_t local_allocate(struct local *local, struct arena_ranges *ranges, uint64
 {
   uint64_t units = bytes >> RANGE_UNIT_BITS;
   uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : RANGE_NONE;
+  if (!id && !without_cut) { /* otherwise since local_acquire(): see find_memory.c */
+    if (local_has_messages(local)) local_receive(local, ranges);
+    if (local_has_surplus(local)) return RANGE_NONE; /* which the caller returns under the global lock */
+    id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : RANGE_NONE;
+  }
   if (!id) return local_allocate_ready(local, ranges, bytes, without_cut);
   local->quick[units] = range_of(ranges, id)->next;
   local->quick_bytes -= bytes;
   return id;
 }
 
-void local_free(struct local *local, struct arena_ranges *ranges, uint32_t id)
+void local_free(struct local *local, const struct arena_ranges *ranges, uint32_t id)
 {
   struct arena_range *block = range_of(ranges, id);
   uint64_t units = block->bytes >> RANGE_UNIT_BITS;
@@ -168,6 +173,36 @@ void local_end_pending(struct local *local, struct arena_ranges *ranges, uint32_
     local->pending_last = block->previous;
   local->pending_bytes -= block->bytes;
   local_merge(local, ranges, id);
+}
+
+/* ---- Messages ---- */
+
+void local_open_messages(struct local *local, hipmm_stream_t handle)
+{
+  struct messages *messages = &local->messages;
+  uint64_t word = atomic_load_explicit(&messages->word, memory_order_relaxed);
+  if (word & MESSAGES_OPEN) return;
+  atomic_store_explicit(&messages->handle, handle, memory_order_release); /* behind the last end */
+  atomic_fetch_or_explicit(&messages->word, MESSAGES_OPEN, memory_order_release);
+}
+
+/* A thread that has looked at the word before sees that it has changed. The work before each block that was left comes before
+ * what the caller waits for next. */
+void local_close_messages(struct local *local)
+{
+  _Atomic uint64_t *word = &local->messages.word;
+  if (atomic_load_explicit(word, memory_order_relaxed) & MESSAGES_OPEN)
+    atomic_fetch_add_explicit(word, MESSAGES_OPEN, memory_order_acquire);
+}
+
+void local_receive(struct local *local, const struct arena_ranges *ranges)
+{
+  uint64_t all = MESSAGES_OPEN - 1, word = atomic_fetch_and_explicit(&local->messages.word, ~all, memory_order_acquire);
+  for (uint32_t id = (uint32_t)(word & MESSAGES_FIRST), next; id; id = next) {
+    next = range_of(ranges, id)->next;
+    local_end_live(local, range_of(ranges, id));
+    local_free(local, ranges, id);
+  }
 }
 
 /* ---- Superblocks ---- */

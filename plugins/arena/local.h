@@ -3,19 +3,41 @@
  * on the arena's stream, by any thread, is ready again at once. A block freed on another stream is pending until the
  * work of that stream is known to come first. An arena whose thread or stream is gone is used for the next one.
  *
- * The arena's own lock protects all fields but those under the global lock; the global lock is taken first. */
+ * Another thread that frees a block on the arena's stream takes no lock: it leaves the block in the arena's messages, as in
+ * mimalloc (Leijen, Zorn, de Moura 2019). local_acquire() frees them, and so does the arena's thread when it finds no block
+ * of a size.
+ *
+ * The arena's own lock protects all fields but the messages and those under the global lock; the global lock is taken first. */
 #ifndef HIPMM_PLUGINS_ARENA_LOCAL_H
 #define HIPMM_PLUGINS_ARENA_LOCAL_H
 
 #include "../common/biased_lock.h"
 #include "range.h"
 
+#include <stdatomic.h>
+
 enum {
   LOCAL_QUICK_UNITS = 128, /* blocks of up to so many units are kept in quick lists when freed, unmerged */
   LOCAL_MOST_QUICK_BYTES = 1 << 20,
 };
 
+/* Claimed blocks that were freed on the stream, a list through `next`. `word` has the first one's number, their units in all,
+ * whether blocks may be added, and how often that ended: a thread that adds a block compares all of it, so the arena is still
+ * the stream's. All other changes are under the arena's lock. */
+struct messages {
+  _Alignas(128) _Atomic uint64_t word;
+  _Atomic(hipmm_stream_t) handle;
+};
+
+enum { MESSAGES_MOST_BYTES = 1 << 20 }; /* as much as quick lists keep unmerged */
+
+static const uint64_t MESSAGES_FIRST = (UINT64_C(1) << 28) - 1, MESSAGES_UNIT = UINT64_C(1) << 28,
+                      MESSAGES_OPEN = UINT64_C(1) << 41; /* added again, it carries into the count behind it */
+
+_Static_assert(MESSAGES_MOST_BYTES >> RANGE_UNIT_BITS < 1 << 13, "the units in front of MESSAGES_OPEN");
+
 struct local {
+  struct messages messages;
   _Alignas(128) struct biased_lock lock;
   bool is_open; /* `handle` alone identifies the stream: a call needs no global lock */
   hipmm_stream_t handle;
@@ -34,8 +56,9 @@ struct local {
   struct tlsf ready;
 
   /* Under the global lock. */
-  uint64_t thread;         /* its thread; 0: none. The thread itself may set it to 0 without a lock */
-  uint32_t next_of_stream; /* the next arena of the same stream, or without one */
+  _Alignas(128) uint64_t thread;  /* its thread; 0: none. The thread itself may set it to 0 without a lock */
+  _Atomic(const void *) memories; /* thread_memories of the last thread. Any thread reads it */
+  uint32_t next_of_stream;        /* the next arena of the same stream, or without one */
 };
 
 /* A thread has finished with its arena before others read 0 here. */
@@ -49,14 +72,58 @@ static inline void local_set_thread(struct local *local, uint64_t thread)
   __atomic_store_n(&local->thread, thread, __ATOMIC_RELEASE);
 }
 
+/* Whether the calling thread is the one that is expected to use the arena's lock. */
+static inline bool local_is_of_caller(const struct local *local)
+{
+  return atomic_load_explicit(&local->memories, memory_order_relaxed) == thread_memories;
+}
+
+/* ---- Messages ---- */
+
+/* Leaves a claimed block that was freed on the stream of this handle. False if the arena is not for only that stream, or has
+ * enough messages: then its lock is needed. A larger block is no message: it would keep those beside it from merging, in an
+ * arena whose thread may do nothing for long. */
+static inline bool local_send(struct local *local, const struct arena_ranges *ranges, uint32_t id,
+                              hipmm_stream_t handle)
+{
+  struct messages *messages = &local->messages;
+  struct arena_range *block = range_of(ranges, id);
+  uint64_t word = atomic_load_explicit(&messages->word, memory_order_acquire), units = block->bytes >> RANGE_UNIT_BITS,
+           sent;
+  if (units > LOCAL_QUICK_UNITS) return false;
+  do {
+    uint64_t sum = (word & (MESSAGES_OPEN - 1)) / MESSAGES_UNIT + units;
+    if (!(word & MESSAGES_OPEN) || sum > MESSAGES_MOST_BYTES >> RANGE_UNIT_BITS ||
+        atomic_load_explicit(&messages->handle, memory_order_acquire) != handle)
+      return false;
+    block->next = (uint32_t)(word & MESSAGES_FIRST);
+    sent = ((word & ~MESSAGES_FIRST) + units * MESSAGES_UNIT) | id;
+  } while (
+      !atomic_compare_exchange_weak_explicit(&messages->word, &word, sent, memory_order_release, memory_order_acquire));
+  return true;
+}
+
+static inline bool local_has_messages(const struct local *local)
+{
+  return atomic_load_explicit(&local->messages.word, memory_order_relaxed) & MESSAGES_FIRST;
+}
+
 /* ---- The caller holds the arena's lock ---- */
 
+/* Opens the messages for blocks that are freed on the stream of this handle, or closes them. */
+void local_open_messages(struct local *local, hipmm_stream_t handle);
+void local_close_messages(struct local *local);
+
+/* Frees the blocks in the messages. */
+void local_receive(struct local *local, const struct arena_ranges *ranges);
+
 /* A block of `bytes`, a multiple of HIPMM_ALIGNMENT; local_make_live() must follow. RANGE_NONE if there is none, or no
- * unused record for the rest; with `without_cut` the block keeps the rest then. */
+ * unused record for the rest; with `without_cut`, once messages were received, the block keeps the rest then. RANGE_NONE
+ * without it also where messages of other threads, whoever received them, have made a surplus. */
 uint32_t local_allocate(struct local *local, struct arena_ranges *ranges, uint64_t bytes, bool without_cut);
 
 /* Frees a live block of this arena on the stream of this arena. */
-void local_free(struct local *local, struct arena_ranges *ranges, uint32_t id);
+void local_free(struct local *local, const struct arena_ranges *ranges, uint32_t id);
 
 /* The same on another stream: the block has its `stream` and `epoch`. */
 void local_free_pending(struct local *local, struct arena_ranges *ranges, uint32_t id);
@@ -94,7 +161,7 @@ static inline bool local_has_surplus(const struct local *local)
   return local->idle_bytes > (4u << 20) && local->idle_bytes > local->bytes / 4;
 }
 
-static inline void local_push_unused(struct local *local, struct arena_ranges *ranges, uint32_t id)
+static inline void local_push_unused(struct local *local, const struct arena_ranges *ranges, uint32_t id)
 {
   range_set_state(range_of(ranges, id), RANGE_RESERVED);
   range_of(ranges, id)->next = local->unused;
@@ -102,7 +169,7 @@ static inline void local_push_unused(struct local *local, struct arena_ranges *r
   local->n_unused++;
 }
 
-static inline uint32_t local_pop_unused(struct local *local, struct arena_ranges *ranges)
+static inline uint32_t local_pop_unused(struct local *local, const struct arena_ranges *ranges)
 {
   uint32_t id = local->unused;
   if (id) {
@@ -110,6 +177,13 @@ static inline uint32_t local_pop_unused(struct local *local, struct arena_ranges
     local->n_unused--;
   }
   return id;
+}
+
+/* Acquires the arena's lock. The blocks that other threads have freed so far are free then. */
+static inline void local_acquire(struct local *local, const struct arena_ranges *ranges)
+{
+  biased_lock_acquire(&local->lock);
+  if (local_has_messages(local)) local_receive(local, ranges);
 }
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* range.h: records of ranges of device memory, and the map from an address to its range. The ranges of the global arena
- * divide each chunk without a hole: a range is free, live (a large allocation), or a superblock of a local arena. The
- * ranges of a local arena, called blocks, divide a superblock in the same way. Records are in host memory of their own;
- * device memory is never touched.
+/* range.h: records of ranges of device memory, and the map from an address to its range. A range of the global arena is live
+ * (a large allocation), or a superblock of a local arena. The ranges of a local arena, called blocks, divide a superblock
+ * without a hole. Records are in host memory of their own; device memory is never touched.
  *
- * Invariant: the list `after` from the first range of a chunk, or of a superblock, has each byte once, in the order of
- * addresses. When two ranges merge, the record of the lower one stays, so the first range stays the first. */
+ * Invariant: the list `after` from the first block of a superblock has each byte once, in the order of addresses. When two
+ * blocks merge, the record of the lower one stays, so the first block stays the first. */
 #ifndef HIPMM_PLUGINS_ARENA_RANGE_H
 #define HIPMM_PLUGINS_ARENA_RANGE_H
 
@@ -17,9 +16,9 @@ enum { RANGE_NONE = 0, RANGE_UNIT_BITS = 8 /* of HIPMM_ALIGNMENT */ };
 enum range_state {
   RANGE_UNUSED,
   RANGE_RESERVED,   /* a record that was handed out and has no memory yet, in the list of a local arena */
-  RANGE_FREE,       /* of the global arena: in a free index */
   RANGE_SUPERBLOCK, /* of the global arena: a local arena has it */
   RANGE_LIVE,       /* allocated: a large allocation, or a block */
+  RANGE_CLAIMED,    /* a thread frees it, or has left it in the messages of its arena */
   RANGE_READY,      /* a block: in the free index of its arena */
   RANGE_QUICK,      /* a block: in a quick list of its arena */
   RANGE_PENDING,    /* a block: freed on another stream than its arena's */
@@ -35,13 +34,16 @@ struct arena_range {
   };
   union {
     hipmm_stream_t handle; /* live: of the stream of its allocation */
-    uint64_t epoch;        /* free or pending: of the last free in the range (stream_order.h) */
+    uint64_t epoch;        /* pending: of the free (stream_order.h) */
   };
   uint32_t before, after;  /* neighbours */
   uint32_t next, previous; /* in a list */
   uint32_t arena;          /* number of the local arena that has it; 0: the global arena */
-  uint32_t superblock;     /* of a block: the superblock around it */
-  uint16_t stream;         /* free or pending: where it was freed; STREAM_READY: no work uses it */
+  union {
+    uint32_t superblock; /* of a block: the superblock around it */
+    uint32_t block;      /* of the global arena: the heap's block (../heap/heap.h) */
+  };
+  uint16_t stream; /* pending: where it was freed */
   uint8_t state;
 };
 
@@ -123,6 +125,26 @@ static inline bool range_is_live_at(const struct arena_range *range, const void 
   return range_state(range) == RANGE_LIVE && __atomic_load_n(&range->start, __ATOMIC_RELAXED) == (uintptr_t)ptr;
 }
 
+/* Claims a live range in order to free it: the record is the caller's then. False if the range is not live at `ptr`, or another
+ * thread has claimed it. */
+static inline bool range_claim(struct arena_range *range, const void *ptr)
+{
+  uint8_t live = RANGE_LIVE;
+  if (!range_is_live_at(range, ptr) ||
+      !__atomic_compare_exchange_n(&range->state, &live, RANGE_CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return false;
+  if (__builtin_expect(__atomic_load_n(&range->start, __ATOMIC_RELAXED) == (uintptr_t)ptr, 1)) return true;
+  range_set_state(range, RANGE_LIVE); /* freed meanwhile, and allocated anew elsewhere */
+  return false;
+}
+
+/* Allocated, as far as its arena knows. */
+static inline bool range_is_taken(const struct arena_range *range)
+{
+  enum range_state state = range_state(range);
+  return state == RANGE_LIVE || state == RANGE_CLAIMED;
+}
+
 /* Splits a range after `bytes`: `rest`, a new record, gets what follows. Neither is put in a list. */
 static inline void range_split(const struct arena_ranges *ranges, uint32_t id, uint64_t bytes, uint32_t rest)
 {
@@ -162,7 +184,6 @@ struct tlsf {
   uint64_t rows; /* bits: which rows have ranges */
   uint32_t columns[TLSF_ROWS];
   uint32_t heads[TLSF_ROWS][TLSF_COLUMNS];
-  uint32_t count;
   uint64_t bytes; /* in all */
 };
 
@@ -171,9 +192,6 @@ void tlsf_remove(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t 
 
 /* A range of at least `bytes`, close to it if there is one; RANGE_NONE if there is none. */
 uint32_t tlsf_fit(const struct tlsf *tlsf, const struct arena_ranges *ranges, uint64_t bytes);
-
-/* Any range; RANGE_NONE when empty. */
-uint32_t tlsf_any(const struct tlsf *tlsf);
 
 /* Bytes of the largest range. Visits all ranges in the list of the largest sizes. */
 uint64_t tlsf_largest(const struct tlsf *tlsf, const struct arena_ranges *ranges);

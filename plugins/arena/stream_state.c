@@ -19,7 +19,7 @@ static void stream_state_end_pending(struct arena *arena, struct local *local, c
     const struct arena_range *block = range_of(ranges, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
-    if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->completed)
+    if (is_waited || block->epoch <= stream_of(&arena->global.heap.streams, block->stream)->completed)
       local_end_pending(local, ranges, id);
   }
   if (!local->pending_first) stream_set_remove(&arena->pending, local->number);
@@ -43,7 +43,7 @@ static void stream_state_look_at_streams(struct arena *arena, struct local *loca
     uint32_t stream = range_of(ranges, id)->stream;
     if (stream_set_has(&arena->seen, stream)) continue;
     stream_set_add(&arena->seen, stream);
-    if (look(&arena->global.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
+    if (look(&arena->global.heap.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
   }
 }
 
@@ -62,17 +62,24 @@ static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_
 
 void arena_end_completed(struct arena *arena, struct local *local)
 {
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   stream_state_look_at_streams(arena, local, stream_state_has_completed);
   stream_state_end_pending(arena, local, NULL);
   biased_lock_release(&local->lock);
 }
 
+/* What was freed where this stream has waited counts as freed on this stream now. */
+static void stream_state_note_wait(struct arena *arena, uint32_t stream)
+{
+  struct streams *streams = &arena->global.heap.streams;
+  if (streams->record == RECORD_ON_FREE) stream_record_free(streams, stream);
+}
+
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   stream_state_look_at_streams(arena, local, stream_state_waits);
-  global_note_wait(&arena->global, local->stream);
+  stream_state_note_wait(arena, local->stream);
   stream_state_end_pending(arena, local, &arena->waited);
   biased_lock_release(&local->lock);
 }
@@ -83,7 +90,7 @@ void arena_wait_for_pending(struct arena *arena, struct local *local)
  * event covers it already. */
 static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stream)
 {
-  struct streams *streams = &arena->global.streams;
+  struct streams *streams = &arena->global.heap.streams;
   if (stream == STREAM_READY) return 0;
   return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_record_free(streams, stream);
 }
@@ -94,7 +101,7 @@ static void stream_state_return_idle_locked(struct arena *arena, struct local *l
   struct arena_ranges *ranges = &arena->global.ranges;
   while (local->idle_bytes > keep_bytes) {
     uint32_t range = local_remove_idle(local, ranges);
-    global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
+    global_take_back(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
   if (!local->bytes) stream_set_remove(&arena->holding, local->number);
   while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_pop_unused(local, ranges));
@@ -108,7 +115,7 @@ void arena_supply(struct arena *arena, struct local *local)
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, keep_bytes);
   biased_lock_release(&local->lock);
 }
@@ -118,7 +125,7 @@ void arena_trim_records(struct arena *arena)
   struct arena_ranges *ranges = &arena->global.ranges;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_acquire(&local->lock);
+    local_acquire(local, &arena->global.ranges);
     while (local->n_unused) range_discard(ranges, local_pop_unused(local, ranges));
     biased_lock_release(&local->lock);
   }
@@ -146,13 +153,14 @@ static void stream_state_close_local(struct local *local)
 {
   biased_lock_acquire(&local->lock);
   local->is_open = false;
+  local_close_messages(local);
   biased_lock_release(&local->lock);
 }
 
 /* The arena is closed, and all work on its stream has completed: no work uses its ready blocks. */
 static void stream_state_retire_local(struct arena *arena, struct local *local)
 {
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   stream_state_unlist(arena, local);
   stream_state_list(arena, local, STREAM_READY);
   local_set_thread(local, 0);
@@ -165,7 +173,7 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 0; (number = stream_set_next(&arena->pending, number)) < MAX_STREAMS; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_acquire(&local->lock);
+    local_acquire(local, &arena->global.ranges);
     stream_state_end_pending(arena, local, NULL);
     biased_lock_release(&local->lock);
   }
@@ -175,8 +183,8 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
   while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
-  global_complete_stream(&arena->global, stream);
-  stream_forget(&arena->global.streams, stream);
+  heap_complete_stream(&arena->global.heap, stream);
+  stream_forget(&arena->global.heap.streams, stream);
 }
 
 /* Whether it is the default stream of a thread that has ended. */
@@ -191,11 +199,11 @@ static bool stream_state_has_no_thread(const struct arena *arena, uint32_t strea
 /* Epochs advance under the global lock only, so no free is newer than the wait. */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 {
-  struct streams *streams = &arena->global.streams;
+  struct streams *streams = &arena->global.heap.streams;
   enum hipmm_status status = streams_wait_for_device(streams, user);
   if (status) return status;
   const struct stream_sets *sets = streams->sets;
-  global_complete_all(&arena->global);
+  heap_complete_all(&arena->global.heap);
   stream_state_end_pending_everywhere(arena);
   for (uint32_t stream = 0; (stream = stream_set_next(&sets->named, stream)) < MAX_STREAMS; stream++)
     if (stream_state_has_no_thread(arena, stream)) stream_state_forget(arena, stream);
@@ -207,7 +215,7 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 
 static void stream_state_return_all(struct arena *arena, struct local *local)
 {
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
@@ -232,11 +240,11 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation
   uint32_t id = RANGE_NONE;
   for (uint32_t number = 0; !id && (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++) {
     struct local *other = arena_local(arena, number);
-    biased_lock_acquire(&other->lock);
+    local_acquire(other, ranges);
     arena_supply(arena, other);
     id = local_allocate(other, ranges, allocation->bytes, true);
     if (id) local_make_live(other, range_of(ranges, id), allocation->requested, allocation->handle);
-    if (id && streams_wait_for_device(&arena->global.streams, allocation->stream)) {
+    if (id && streams_wait_for_device(&arena->global.heap.streams, allocation->stream)) {
       local_end_live(other, range_of(ranges, id));
       local_free(other, ranges, id);
       id = RANGE_NONE;
@@ -251,7 +259,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation
 /* If the table of streams is full, waits for the device and forgets all streams. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle, uint32_t *id_out)
 {
-  struct streams *streams = &arena->global.streams;
+  struct streams *streams = &arena->global.heap.streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
   for (uint32_t number = 1; number < arena->n_locals; number++) stream_state_close_local(arena_local(arena, number));
@@ -294,20 +302,25 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
  * lock anyway. */
 struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint32_t stream)
 {
-  struct streams *streams = &arena->global.streams;
+  struct streams *streams = &arena->global.heap.streams;
   bool is_open = streams->record != RECORD_ON_FREE && stream_has_stable_handle(streams, stream) && thread_register();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = stream_state_local_for(arena, stream, thread);
   bool is_new = !local;
   if (is_new) local = stream_state_new_local(arena);
   if (!local) return NULL;
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   if (is_new) stream_state_list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
   local->stream_thread = stream_of(streams, stream)->thread;
   if (is_open) thread_remember(arena->serial, handle, local);
   if (is_open) biased_lock_own(&local->lock);
+  atomic_store_explicit(&local->memories, is_open ? thread_memories : NULL, memory_order_relaxed);
+  if (is_open && !local->stream_thread)
+    local_open_messages(local, handle);
+  else
+    local_close_messages(local);
   biased_lock_release(&local->lock);
   local_set_thread(local, thread);
   return local;
@@ -317,15 +330,15 @@ struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint
 
 void arena_retire(struct arena *arena, hipmm_stream_t handle)
 {
-  uint32_t stream = streams_known_id(&arena->global.streams, handle);
+  uint32_t stream = streams_known_id(&arena->global.heap.streams, handle);
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
     stream_state_close_local(arena_local(arena, number));
   if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) {
-    stream_lose(&arena->global.streams, stream);
+    stream_lose(&arena->global.heap.streams, stream);
     return;
   }
-  stream_complete(&arena->global.streams, stream);
+  stream_complete(&arena->global.heap.streams, stream);
   stream_state_end_pending_everywhere(arena);
   stream_state_forget(arena, stream);
 }

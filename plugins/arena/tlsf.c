@@ -30,7 +30,6 @@ void tlsf_add(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t id)
   tlsf->columns[slot.row] |= 1u << slot.column;
   tlsf->rows |= 1ull << slot.row;
   tlsf->bytes += range->bytes;
-  tlsf->count++;
 }
 
 void tlsf_remove(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t id)
@@ -45,7 +44,6 @@ void tlsf_remove(struct tlsf *tlsf, const struct arena_ranges *ranges, uint32_t 
   if (range->next) range_of(ranges, range->next)->previous = range->previous;
   if (!*head && !(tlsf->columns[slot.row] &= ~(1u << slot.column))) tlsf->rows &= ~(1ull << slot.row);
   tlsf->bytes -= range->bytes;
-  tlsf->count--;
 }
 
 /* The smallest that fits among the first LOOKS ranges of a list. */
@@ -81,11 +79,6 @@ static uint32_t tlsf_last_head(const struct tlsf *tlsf)
   if (!tlsf->rows) return RANGE_NONE;
   unsigned row = 63 - (unsigned)__builtin_clzll(tlsf->rows);
   return tlsf->heads[row][31 - (unsigned)__builtin_clz(tlsf->columns[row])];
-}
-
-uint32_t tlsf_any(const struct tlsf *tlsf)
-{
-  return tlsf_last_head(tlsf);
 }
 
 uint64_t tlsf_largest(const struct tlsf *tlsf, const struct arena_ranges *ranges)

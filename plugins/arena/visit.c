@@ -15,7 +15,7 @@ static struct totals arena_visit_totals_of_locals(const struct arena *arena)
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_acquire(&local->lock);
+    local_acquire(local, &arena->global.ranges);
     uint64_t largest = tlsf_largest(&local->ready, &arena->global.ranges);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
@@ -39,7 +39,7 @@ int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 /* HIP's handle of a stream id. */
 static hipmm_stream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
 {
-  return stream ? stream_of(&arena->global.streams, stream)->handle : NULL;
+  return stream ? stream_of(&arena->global.heap.streams, stream)->handle : NULL;
 }
 
 static struct hipmm_extent arena_visit_extent_of(const struct arena_range *range)
@@ -56,10 +56,9 @@ static struct hipmm_extent arena_visit_live_extent(const struct arena_range *ran
   return extent;
 }
 
-static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, const struct arena_range *range,
+static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, struct hipmm_extent extent,
                                                    uint32_t stream)
 {
-  struct hipmm_extent extent = arena_visit_extent_of(range);
   extent.state = stream == STREAM_READY ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
   extent.stream = arena_visit_handle_of(arena, stream);
   return extent;
@@ -69,9 +68,9 @@ static struct hipmm_extent arena_visit_extent_of_block(const struct arena *arena
                                                        const struct arena_range *block)
 {
   enum range_state state = range_state(block);
-  if (state == RANGE_LIVE) return arena_visit_live_extent(block);
-  struct hipmm_extent extent =
-      arena_visit_free_extent(arena, block, state == RANGE_PENDING ? block->stream : local->stream);
+  if (range_is_taken(block)) return arena_visit_live_extent(block);
+  struct hipmm_extent extent = arena_visit_free_extent(arena, arena_visit_extent_of(block),
+                                                       state == RANGE_PENDING ? block->stream : local->stream);
   if (state == RANGE_QUICK) extent.state = HIPMM_EXTENT_CACHED;
   return extent;
 }
@@ -81,7 +80,7 @@ static void arena_visit_superblock(const struct arena *arena, const struct arena
 {
   const struct arena_ranges *ranges = &arena->global.ranges;
   struct local *local = arena_local(arena, range->arena);
-  biased_lock_acquire(&local->lock);
+  local_acquire(local, &arena->global.ranges);
   for (uint32_t id = range->first; id; id = range_of(ranges, id)->after) {
     struct hipmm_extent extent = arena_visit_extent_of_block(arena, local, range_of(ranges, id));
     if (id == range->first) extent.flags = HIPMM_EXTENT_BARRIER;
@@ -90,26 +89,35 @@ static void arena_visit_superblock(const struct arena *arena, const struct arena
   biased_lock_release(&local->lock);
 }
 
-/* Free blocks merge within a superblock, free ranges between superblocks. A barrier says that neither can. */
-static void arena_visit_chunk(const struct arena *arena, const struct arena_chunk *chunk,
-                              void (*visitor)(void *, const struct hipmm_extent *), void *closure)
+/* Free blocks merge within a superblock, free memory between superblocks. A barrier says that neither can. */
+static void arena_visit_region(const struct arena *arena, uint32_t first,
+                               void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
   const struct arena_ranges *ranges = &arena->global.ranges;
+  const struct heap *heap = &arena->global.heap;
   uint32_t apart = HIPMM_EXTENT_BARRIER;
-  for (uint32_t id = chunk->first; id; id = range_of(ranges, id)->after) {
-    const struct arena_range *range = range_of(ranges, id);
-    if (range_state(range) == RANGE_SUPERBLOCK) {
-      arena_visit_superblock(arena, range, visitor, closure);
+  for (uint32_t id = first; id; id = heap_block(heap, id)->after) {
+    const struct block *block = heap_block(heap, id);
+    struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)block->start, .bytes = block->bytes};
+    const struct arena_range *range = range_of(ranges, range_at(ranges, extent.ptr));
+    bool is_free = block_state(block) == BLOCK_FREE;
+    if (!is_free && range_arena(range)) {
+      arena_visit_superblock(arena, range_of(ranges, range->superblock), visitor, closure);
       apart = HIPMM_EXTENT_BARRIER;
       continue;
     }
-    struct hipmm_extent extent = range_state(range) == RANGE_LIVE
-                                     ? arena_visit_live_extent(range)
-                                     : arena_visit_free_extent(arena, range, range->stream);
+    extent = is_free ? arena_visit_free_extent(arena, extent, block->stream) : arena_visit_live_extent(range);
     extent.flags = apart;
     apart = 0;
     visitor(closure, &extent);
   }
+}
+
+static void arena_visit_all(const struct arena *arena, void (*visitor)(void *, const struct hipmm_extent *),
+                            void *closure)
+{
+  for (uint32_t first = BLOCK_NONE; (first = heap_next_region(&arena->global.heap, first));)
+    arena_visit_region(arena, first, visitor, closure);
 }
 
 enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
@@ -118,8 +126,7 @@ enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const s
   struct arena *arena = self;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  for (uint32_t i = 0; i < arena->global.chunks.count; i++)
-    arena_visit_chunk(arena, &arena->global.chunks.items[i], visitor, closure);
+  arena_visit_all(arena, visitor, closure);
   biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }
@@ -135,8 +142,7 @@ static void arena_visit_add_free(void *closure, const struct hipmm_extent *exten
 uint64_t arena_free_bytes(const struct arena *arena)
 {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < arena->global.chunks.count; i++)
-    arena_visit_chunk(arena, &arena->global.chunks.items[i], arena_visit_add_free, &bytes);
+  arena_visit_all(arena, arena_visit_add_free, &bytes);
   return bytes;
 }
 
@@ -147,20 +153,20 @@ static uint64_t arena_visit_larger(uint64_t one, uint64_t other)
 
 uint64_t arena_largest_free(const struct arena *arena)
 {
-  return arena_visit_larger(arena_visit_totals_of_locals(arena).largest, global_largest_free(&arena->global));
+  return arena_visit_larger(arena_visit_totals_of_locals(arena).largest, heap_largest_free(&arena->global.heap));
 }
 
 static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
 {
   const struct global *global = &arena->global;
   uint64_t map_bytes = 0;
-  for (uint32_t i = 0; i < global->chunks.count; i++) {
-    const struct arena_chunk *chunk = &global->chunks.items[i];
-    map_bytes += address_map_resident_bytes(&global->ranges.starts, (uintptr_t)chunk->ptr, chunk->bytes);
-  }
+  const struct segments *segments = &global->backing.segments;
+  struct key_tree_node *segment = key_tree_at_least(segments->by_start, 0, 0);
+  for (; segment; segment = key_tree_next(segments->by_start, segment))
+    map_bytes += address_map_resident_bytes(&global->ranges.starts, segment->major, segment->minor);
   return sizeof *arena + ranges_metadata_bytes(&global->ranges) + map_bytes + arena->n_locals * sizeof(struct local) +
-         global->chunks.count * sizeof(struct arena_chunk) +
-         global->streams.count * (sizeof(struct stream) + sizeof(struct tlsf) + sizeof *arena->first_local);
+         segments->count * sizeof(struct segment) + heap_metadata_bytes(&global->heap) +
+         global->heap.streams.count * sizeof *arena->first_local;
 }
 
 static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value value)
@@ -168,18 +174,18 @@ static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value 
   const struct global *global = &arena->global;
   const struct totals totals = arena_visit_totals_of_locals(arena);
   switch (value) {
-  case ARENA_RESERVED_BYTES: return (int64_t)global->chunks.bytes;
-  case ARENA_PEAK_RESERVED_BYTES: return (int64_t)global->chunks.peak_bytes;
+  case ARENA_RESERVED_BYTES: return (int64_t)global->backing.held->bytes;
+  case ARENA_PEAK_RESERVED_BYTES: return (int64_t)global->backing.held->peak_bytes;
   case ARENA_LIVE_BYTES: return totals.live_bytes + global->live_bytes;
   case ARENA_LIVE_COUNT: return totals.live_count + global->live_count;
   case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
-  case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_visit_larger(totals.largest, global_largest_free(global));
-  case ARENA_CHUNKS: return global->chunks.count;
+  case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_visit_larger(totals.largest, heap_largest_free(&global->heap));
+  case ARENA_CHUNKS: return (int64_t)backing_count(&global->backing);
   case ARENA_SUPERBLOCKS: return totals.n_superblocks;
   case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;
   case ARENA_LOCALS: return arena->n_locals - 1;
   case ARENA_COLLECTIONS: return (int64_t)arena->collections;
-  case ARENA_STREAM_WAITS: return (int64_t)global->streams.waits;
+  case ARENA_STREAM_WAITS: return (int64_t)global->heap.streams.waits;
   case ARENA_METADATA_BYTES: return (int64_t)arena_visit_metadata_bytes(arena);
   case ARENA_N_VALUES: break;
   }
@@ -193,7 +199,7 @@ enum hipmm_status arena_perform(void *self, size_t index, int64_t *values_out)
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   for (size_t i = 0; i < ARENA_N_VALUES; i++) values_out[i] = arena_visit_value_of(arena, (enum arena_value)i);
-  arena->global.chunks.peak_bytes = arena->global.chunks.bytes;
+  arena->global.backing.held->peak_bytes = arena->global.backing.held->bytes;
   biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }

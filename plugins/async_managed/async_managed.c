@@ -35,17 +35,6 @@ static enum hipmm_status async_managed_create(const struct hipmm_services *servi
 
 static const struct hipmm_option async_managed_option_table[] = {DRIVER_POOL_OPTIONS};
 
-static const struct hipmm_ops async_managed_ops = {
-    .struct_size = sizeof async_managed_ops,
-    .allocate = driver_pool_allocate,
-    .deallocate = driver_pool_deallocate,
-    .trim = driver_pool_trim,
-    .query = driver_pool_query,
-    .perform = driver_pool_perform,
-    .find = driver_pool_find,
-    .reconfigure = driver_pool_reconfigure,
-};
-
 HIPMM_EXPORT extern const struct hipmm_plugin async_managed_LTX_hipmm_plugin;
 
 const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
@@ -58,7 +47,7 @@ const struct hipmm_plugin async_managed_LTX_hipmm_plugin = {
     .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_RECOUNTS,
     PLUGIN_VALUES(driver_pool_values),
     PLUGIN_ACTIONS(driver_pool_actions),
-    .ops = &async_managed_ops,
+    .ops = &driver_pool_ops,
     .create = async_managed_create,
     .destroy = driver_pool_destroy,
 };

@@ -10,6 +10,7 @@
  * address. A free need not tell the alignment, so blocks that are in the upstream for their alignment have records. */
 #include "../common/descriptor.h"
 #include "../common/live_blocks.h"
+#include "../common/refusals.h"
 #include "bins.h"
 
 struct binning {
@@ -69,9 +70,7 @@ static enum hipmm_status binning_find(void *self, const void *ptr, struct hipmm_
   const struct binning *binning = self;
   struct bin *bin = bins_with_start(bins_table(&binning->bins), ptr);
   if (bin && fixed_find(&bin->blocks, ptr, block_out)) return HIPMM_OK;
-  return binning->services->refuse(binning->services, HIPMM_E_POINTER,
-                                   "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr,
-                                   0, 0);
+  return refuse_pointer(binning->services, ptr);
 }
 
 static enum hipmm_status binning_locate(void *self, const void *ptr, struct hipmm_location *location_out)
@@ -115,9 +114,7 @@ static enum hipmm_status binning_deallocate_where_found(struct binning *binning,
   if (own) return fixed_deallocate(&own->blocks, ptr, bytes, stream);
   enum hipmm_status status = services->find_below(services, ptr, &block);
   if (status) return status;
-  if (bytes && bytes != block.bytes)
-    return services->refuse(services, HIPMM_E_SIZE, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
-                            (uintptr_t)ptr, block.bytes, bytes);
+  if (bytes && bytes != block.bytes) return refuse_size(services, ptr, bytes, block.bytes);
   return binning_deallocate_below(binning, ptr, block.bytes, alignment, stream);
 }
 

@@ -7,6 +7,7 @@
 #include "../../core/base/lock_order.h"
 #include "../../core/base/text.h"
 #include "../common/program_calls.h"
+#include "../common/refusals.h"
 #include "../common/source.h"
 #include "ranges.h"
 
@@ -135,18 +136,6 @@ static enum hipmm_status callback_allocate(void *self_, size_t bytes, size_t ali
   return status;
 }
 
-static enum hipmm_status callback_refuse(const struct callback *self, enum hipmm_status status, const void *ptr,
-                                         size_t bytes, size_t live_bytes)
-{
-  if (status == HIPMM_E_SIZE)
-    return self->services->refuse(self->services, status,
-                                  "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                  live_bytes, bytes);
-  return self->services->refuse(self->services, status,
-                                "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
-                                0);
-}
-
 /* Removes the record before the program frees the block, since another thread may get the same address at once. */
 static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t bytes, size_t alignment,
                                              hipmm_stream_t stream)
@@ -162,14 +151,15 @@ static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t byte
   if (!status) self->services->count_held(self->services, -(int64_t)block.by_address.minor);
   if (!status) callback_free_block(self, &block, stream);
   callback_leave(self, &call);
-  return status ? callback_refuse(self, status, ptr, bytes, block.by_address.minor) : HIPMM_OK;
+  if (status == HIPMM_E_SIZE) return refuse_size(self->services, ptr, bytes, block.by_address.minor);
+  return status ? refuse_pointer(self->services, ptr) : HIPMM_OK;
 }
 
 static enum hipmm_status callback_find(void *self_, const void *ptr, struct hipmm_block *block_out)
 {
   struct callback *self = self_;
   struct range block;
-  if (!ranges_find(&self->ranges, ptr, &block)) return callback_refuse(self, HIPMM_E_POINTER, ptr, 0, 0);
+  if (!ranges_find(&self->ranges, ptr, &block)) return refuse_pointer(self->services, ptr);
   *block_out = (struct hipmm_block){(void *)block.by_address.major, block.by_address.minor};
   return HIPMM_OK;
 }

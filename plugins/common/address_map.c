@@ -53,14 +53,14 @@ uint64_t address_map_metadata_bytes(const struct address_map *map, uint64_t byte
   return (bytes >> map->cell_bits) * sizeof(uint32_t);
 }
 
-/* The part of one leaf that is for [start, end); returns where the next leaf begins, or `end`. */
+/* The part of one leaf that is for [start, end), empty if there is no leaf; returns where the next leaf begins, or `end`. */
 static uint64_t address_map_part_of_leaf(const struct address_map *map, uint64_t start, uint64_t end,
                                          uint32_t **first_out, size_t *bytes_out)
 {
   uint64_t next = ((start >> ADDRESS_MAP_LEAF_BITS) + 1) << ADDRESS_MAP_LEAF_BITS, stop = next < end ? next : end;
   uint32_t *leaf = atomic_load_explicit(&map->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
-  *first_out = &leaf[(start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits];
-  *bytes_out = ((stop >> map->cell_bits) - (start >> map->cell_bits)) * sizeof *leaf;
+  *first_out = leaf ? &leaf[(start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits] : NULL;
+  *bytes_out = !leaf ? 0 : ((stop >> map->cell_bits) - (start >> map->cell_bits)) * sizeof *leaf;
   return stop;
 }
 

@@ -29,8 +29,8 @@ bool address_map_cover(struct address_map *map, uint64_t start, uint64_t bytes);
 /* `start` is covered. 0: no block starts there. */
 void address_map_set(struct address_map *map, uint64_t start, uint32_t number);
 
-/* Forgets the blocks that start in [start, start + bytes), which is covered, and releases the pages of the map that are
- * for these addresses only. */
+/* Forgets the blocks that start in [start, start + bytes), and releases the pages of the map that are for these addresses
+ * only. */
 void address_map_discard(struct address_map *map, uint64_t start, uint64_t bytes);
 
 /* The committed bytes of the map for these addresses. */

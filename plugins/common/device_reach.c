@@ -18,6 +18,7 @@ enum hipmm_status device_reach_find(const struct hipmm_services *services, struc
   if (code) return services->refuse_hip(services, "hipGetDeviceCount", code, 0);
   for (int device = 0; device < count; device++) {
     if (device == services->device) continue;
+    reach.others |= device_reach_bit(device);
     code = device_reach_ask(services, device, &can);
     if (code) return services->refuse_hip(services, "hipDeviceCanAccessPeer", code, 0);
     if (can)

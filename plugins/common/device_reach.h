@@ -14,7 +14,8 @@ enum { DEVICE_REACH_MOST_DEVICES = 64 };
 
 struct device_reach {
   uint64_t devices; /* bit d: device d; without the source's own device */
-  bool is_whole;    /* every device of the process is in it */
+  uint64_t others;  /* the same of all other devices, which reach the host's memory */
+  bool is_whole;    /* every device of the process is in `devices` */
 };
 
 /* Called on creation. With one device in the process it makes one HIP call, hipGetDeviceCount. */

@@ -204,7 +204,7 @@ enum value {
 };
 
 const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
-    [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory that the driver's pool holds from the device"},
+    [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory that the driver's pool holds"},
     [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that it held since reset_peaks"},
     [USED_BYTES] = {"used_bytes", "bytes", "Memory of it that is allocated"},
     [PEAK_USED_BYTES] = {"peak_used_bytes", "bytes", "The most that was allocated since reset_peaks"},
@@ -405,3 +405,14 @@ enum hipmm_status driver_pool_create(const struct hipmm_services *services,
     *self_out = pool;
   return status;
 }
+
+const struct hipmm_ops driver_pool_ops = {
+    .struct_size = sizeof driver_pool_ops,
+    .allocate = driver_pool_allocate,
+    .deallocate = driver_pool_deallocate,
+    .trim = driver_pool_trim,
+    .query = driver_pool_query,
+    .perform = driver_pool_perform,
+    .find = driver_pool_find,
+    .reconfigure = driver_pool_reconfigure,
+};

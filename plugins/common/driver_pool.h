@@ -23,6 +23,7 @@ struct driver_pool {
   bool is_ours;             /* the resource destroys it */
   bool is_imported;         /* another process allocates from it */
   bool is_managed;          /* its memory moves between host and devices by itself */
+  bool is_of_host;          /* its memory is the host's */
   bool is_exportable;       /* has a handle type, or may have one */
   bool counts_reserve;      /* the stack counts what the pool reserves, not what is allocated */
   int exported_fd;          /* the driver's; others get copies of it; -1: none yet */
@@ -58,7 +59,7 @@ extern const char *const driver_pool_unlimited[];
    .offset = offsetof(struct driver_pool_options, initial_pool_size),                                         \
    .initial = "0",                                                                                            \
    .unit = "bytes",                                                                                           \
-   .doc = "Memory that the driver's pool takes from the device at once, if release_threshold lets it "        \
+   .doc = "Memory that the driver's pool takes at once, if release_threshold lets it "                        \
           "keep that; it grows by itself"},                                                                   \
       {.name = "release_threshold",                                                                           \
        .type = HIPMM_OPTION_BYTES,                                                                            \
@@ -66,7 +67,7 @@ extern const char *const driver_pool_unlimited[];
        .offset = offsetof(struct driver_pool_options, release_threshold),                                     \
        .initial = "unlimited",                                                                                \
        .unit = "bytes",                                                                                       \
-       .doc = "Idle memory above this is given back to the device at synchronisations",                       \
+       .doc = "Idle memory above this is given back at synchronisations",                                     \
        .choices = driver_pool_unlimited},                                                                     \
       {.name = "reuse_follow_event_dependencies",                                                             \
        .type = HIPMM_OPTION_BOOL,                                                                             \
@@ -115,6 +116,9 @@ enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes);
 enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out);
 enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_out);
 enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const void *options);
+
+/* All of them, for a pool that is not shared with other processes. */
+extern const struct hipmm_ops driver_pool_ops;
 
 enum { DRIVER_POOL_VALUES = 9, DRIVER_POOL_ACTIONS = 1 };
 extern const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES];

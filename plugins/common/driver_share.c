@@ -78,8 +78,10 @@ enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm
   struct device_reach reach;
   enum hipmm_status status = device_reach_find(pool->services, &reach);
   if (!status) status = driver_share_allow_rows(pool, peers);
-  for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~device_reach_bit(rows[i].device);
-  return status ? status : driver_share_allow_all(pool, reach.devices);
+  if (status) return status;
+  uint64_t devices = pool->is_of_host ? reach.others : reach.devices;
+  for (size_t i = 0; i < peers->count; i++) devices &= ~device_reach_bit(rows[i].device);
+  return driver_share_allow_all(pool, devices);
 }
 
 /* The device of an external pool may have no access yet. A driver that cannot tell needs none. */

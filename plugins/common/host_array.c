@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* host_array.c: mmap(2) and mprotect(2). Reserved addresses have no access rights, so that they count against no limit on
- * memory; they get rights in steps that double. */
+ * memory, and a core file leaves them out, which gdb's gcore would write in full; they get rights in steps that double. */
 #include "host_array.h"
 
 #include <sys/mman.h>
@@ -13,6 +13,7 @@ bool host_array_open(struct host_array *array, size_t bytes)
   for (size_t reserved = bytes; reserved >= bytes / LEAST_SHARE; reserved /= 2) {
     void *start = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) continue;
+    madvise(start, reserved, MADV_DONTDUMP);
     *array = (struct host_array){.start = start, .reserved_bytes = reserved};
     if (host_array_grow(array)) return true;
     host_array_close(array);
@@ -33,6 +34,7 @@ bool host_array_grow(struct host_array *array)
   size_t wanted = array->usable_bytes ? 2 * array->usable_bytes : FIRST_BYTES;
   if (wanted > array->reserved_bytes) wanted = array->reserved_bytes;
   if (wanted == array->usable_bytes || mprotect(array->start, wanted, PROT_READ | PROT_WRITE)) return false;
+  madvise(array->start, wanted, MADV_DODUMP);
   array->usable_bytes = wanted;
   return true;
 }

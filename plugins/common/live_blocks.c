@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* live_blocks.c: hash tables with linear probing and no tombstones: removal moves the followers up. */
 #include "live_blocks.h"
+#include "refusals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,18 +186,14 @@ enum hipmm_status live_blocks_try_extract(struct live_blocks *live, const void *
   pthread_mutex_lock(&shard->lock);
   enum hipmm_status status = live_blocks_take_from(live, shard, ptr, bytes, record_out);
   pthread_mutex_unlock(&shard->lock);
-  if (status == HIPMM_E_SIZE)
-    live->services->refuse(live->services, status, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
-                           (uintptr_t)ptr, found->bytes, bytes);
+  if (status == HIPMM_E_SIZE) refuse_size(live->services, ptr, bytes, found->bytes);
   return status;
 }
 
 enum hipmm_status live_blocks_extract(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out)
 {
   enum hipmm_status status = live_blocks_try_extract(live, ptr, bytes, record_out);
-  if (status == HIPMM_E_POINTER)
-    live->services->refuse(live->services, status, "{0:hex} is not allocated here: it is foreign, or was freed before",
-                           (uintptr_t)ptr, 0, 0);
+  if (status == HIPMM_E_POINTER) refuse_pointer(live->services, ptr);
   return status;
 }
 

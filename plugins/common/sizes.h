@@ -17,21 +17,17 @@ static inline uint64_t sizes_round_up(uint64_t bytes, uint64_t multiple)
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
+/* What a block counts against a limit. A size that would overflow counts as the largest multiple, which no limit allows. */
+static inline uint64_t sizes_counted(uint64_t bytes)
+{
+  uint64_t rounded = sizes_round_up(bytes, HIPMM_ALIGNMENT);
+  return rounded < bytes ? UINT64_MAX / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT : rounded;
+}
+
 /* What a maximum allows in addition to what is held. More may be held than the maximum. */
 static inline uint64_t sizes_headroom(uint64_t maximum_bytes, uint64_t held_bytes)
 {
   return maximum_bytes > held_bytes ? maximum_bytes - held_bytes : 0;
-}
-
-/* The size to request from an upstream when `bytes` are wanted, `held_bytes` are held, and `headroom_bytes`, which is
- * enough, are allowed: an eighth of what is held. So a large pool has few blocks, and a small one little idle
- * memory. */
-static inline uint64_t sizes_step(uint64_t held_bytes, uint64_t bytes, uint64_t headroom_bytes)
-{
-  uint64_t step = sizes_round_up(held_bytes / 8, SIZES_PAGE_BYTES), wanted = sizes_round_up(bytes, SIZES_PAGE_BYTES);
-  if (step > SIZES_MOST_STEP_BYTES) step = SIZES_MOST_STEP_BYTES;
-  if (step < wanted) step = wanted;
-  return step > headroom_bytes ? headroom_bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT : step;
 }
 
 /* The size to request next when the upstream did not have `step` bytes. */

@@ -10,6 +10,7 @@
 struct source_shifted {
   struct key_tree_node by_ptr; /* first; major: the block */
   void *obtained;              /* what contains it */
+  size_t obtained_bytes;
 };
 
 static void source_enter_shifted(struct source *source, struct source_shifted *shifted)
@@ -19,7 +20,7 @@ static void source_enter_shifted(struct source *source, struct source_shifted *s
   pthread_mutex_unlock(&source->lock);
 }
 
-/* NULL for a block that begins where the memory does. The caller frees it. */
+/* NULL for a block that was obtained as it is. The caller frees it. */
 static struct source_shifted *source_take_shifted(struct source *source, void *ptr)
 {
   pthread_mutex_lock(&source->lock);
@@ -35,21 +36,23 @@ static enum hipmm_status source_obtain_aligned(struct source *source, size_t byt
   struct source_shifted *shifted = calloc(1, sizeof *shifted);
   if (!shifted)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record an aligned block", 0, 0, 0);
-  enum hipmm_status status = source->memory->obtain(source, bytes + alignment - HIPMM_ALIGNMENT, &shifted->obtained);
-  uintptr_t shift = -(uintptr_t)shifted->obtained & (alignment - 1);
-  if (!status) *ptr_out = (char *)shifted->obtained + shift;
-  shifted->by_ptr.major = (uintptr_t)*ptr_out;
-  if (!status && shift)
-    source_enter_shifted(source, shifted);
-  else
+  shifted->obtained_bytes = bytes + alignment - HIPMM_ALIGNMENT;
+  enum hipmm_status status = source->memory->obtain(source, shifted->obtained_bytes, &shifted->obtained);
+  if (status) {
     free(shifted);
-  return status;
+    return status;
+  }
+  *ptr_out = (char *)shifted->obtained + (-(uintptr_t)shifted->obtained & (alignment - 1));
+  shifted->by_ptr.major = (uintptr_t)*ptr_out;
+  source_enter_shifted(source, shifted);
+  return HIPMM_OK;
 }
 
 static enum hipmm_status source_release(struct source *source, void *ptr, size_t bytes)
 {
   struct source_shifted *shifted = source->memory->aligns_to_any ? source_take_shifted(source, ptr) : NULL;
-  enum hipmm_status status = source->memory->release(source, shifted ? shifted->obtained : ptr, bytes);
+  enum hipmm_status status =
+      source->memory->release(source, shifted ? shifted->obtained : ptr, shifted ? shifted->obtained_bytes : bytes);
   if (status && shifted)
     source_enter_shifted(source, shifted);
   else
@@ -77,9 +80,12 @@ void source_destroy(void *self)
   struct source *source = self;
   const struct hipmm_services *services = source->services;
   struct hipmm_block block;
-  device_wait_at_end(services);
-  while (services->untrack_any(services, &block) == HIPMM_OK)
+  bool has_waited = false; /* a device without work may have no context yet, and the wait would make one */
+  while (services->untrack_any(services, &block) == HIPMM_OK) {
+    if (!has_waited) device_wait_at_end(services);
+    has_waited = true;
     if (source_release(source, block.ptr, block.bytes)) source_release(source, block.ptr, block.bytes);
+  }
   pthread_mutex_destroy(&source->lock);
   services->host_free(services, source, source->self_bytes);
 }

@@ -13,7 +13,8 @@
 
 struct source;
 
-/* Both report their failures. The source's device is current, and `bytes` is neither 0 nor near overflow. */
+/* Both report their failures. The source's device is current, and `bytes` is neither 0 nor near overflow; `release` gets
+ * those of `obtain`. */
 struct source_memory {
   enum hipmm_status (*obtain)(const struct source *source, size_t bytes, void **ptr_out);
   enum hipmm_status (*release)(const struct source *source, void *ptr, size_t bytes);
@@ -28,14 +29,14 @@ struct source {
   const struct source_memory *memory;
   size_t self_bytes;
   pthread_mutex_t lock;          /* of `shifted` */
-  struct key_tree_node *shifted; /* the blocks that begin inside what was obtained */
+  struct key_tree_node *shifted; /* the blocks inside of more memory that was obtained */
 };
 
 /* `self_bytes` is the size of `self`, which is zeroed behind its first member. */
 enum hipmm_status source_create(const struct hipmm_services *services, const struct source_memory *memory,
                                 size_t self_bytes, void **self_out);
 
-/* Waits for the device, and releases the blocks that the application did not free. */
+/* Releases the blocks that the application did not free, after a wait for the device. */
 void source_destroy(void *self);
 
 /* The ops of the same names. */

@@ -30,6 +30,9 @@ struct device {
   struct source source;
   bool is_in_reach;           /* of all devices of the process */
   bool is_shared;             /* chunks are created for other processes too */
+  atomic_bool has_shared;     /* and some may be (mapping_create_shared) */
+  atomic_int descriptors;     /* whether each chunk takes a file descriptor (mapping.c) */
+  bool is_own_last;           /* of the devices, this one gets access to a chunk last */
   atomic_uint_fast64_t peers; /* one bit for each device that gets access to mapped memory, now or later */
   struct device_import *_Atomic imports;
 
@@ -52,8 +55,8 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
 void peers_open(struct device *device, const struct device_reach *reach);
 void peers_close(struct device *device);
 
-/* Gives every device that reaches it, and is announced where devices are, access to mapped memory; the resource's own is
- * current and has access already. A runtime that cannot give a device access is not asked again for that device, which is
+/* Gives the resource's own device, which is current, access to mapped memory, and every device that reaches it, and is announced
+ * where devices are. A runtime that cannot give a device access is not asked again for that device, which is
  * logged as a warning; any other failure, such as want of memory for page tables, is the mapping's own, and is reported. */
 enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes);
 

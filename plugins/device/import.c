@@ -3,9 +3,12 @@
  * imported handles are released at once: a mapping keeps its memory. */
 #include "device.h"
 
+#include "../common/share_handle.h"
+
 #include <hipmm/share.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct device_import {
   struct device_import *next;
@@ -133,4 +136,84 @@ bool import_release(struct device *device, const void *ptr, enum hipmm_status *s
   return true;
 }
 
-const struct hipmm_sharing device_sharing = {.struct_size = sizeof device_sharing, .import_block = import_block};
+/* ---- Handles ---- */
+
+/* Whether this device may reach the memory. A handle names the memory's device. The driver decides about devices that this
+ * process does not see. */
+static bool import_may_reach(const struct hipmm_services *services, const unsigned char uuid[16])
+{
+  static const unsigned char unknown[16];
+  unsigned char own[16] = {0}, other[16] = {0};
+  const struct hipmm_hip *hip = services->hip;
+  int n_devices = 0, can_access = 1;
+  if (!hip->DeviceGetUuid || !memcmp(uuid, unknown, sizeof unknown) || hip->DeviceGetUuid(own, services->device) ||
+      !memcmp(own, uuid, sizeof own) || hip->GetDeviceCount(&n_devices))
+    return true;
+  for (int i = 0; i < n_devices; i++)
+    if (!hip->DeviceGetUuid(other, i) && !memcmp(other, uuid, sizeof other) &&
+        hip->DeviceCanAccessPeer(&can_access, services->device, i))
+      return true;
+  return can_access != 0;
+}
+
+/* Numbers of another process can be anything. The driver compares the sizes of the parts with its own. */
+static bool import_answers(const struct share_handle *handle, const struct peer_message *message,
+                           const struct peer_files *files, struct hipmm_share_block *block_out,
+                           struct hipmm_share_part parts_out[PEER_MOST_FILES])
+{
+  struct share_answer answer;
+  uint64_t bytes = 0;
+  if (message->header.bytes != sizeof answer) return false;
+  memcpy(&answer, message->data, sizeof answer);
+  if (!files->count || answer.block.n_parts != files->count || answer.block.bytes != handle->bytes ||
+      answer.block.offset != handle->offset)
+    return false;
+  for (unsigned i = 0; i < files->count; i++) {
+    if (!answer.part_bytes[i] || answer.part_bytes[i] > SIZE_MAX / 2 - bytes) return false;
+    bytes += answer.part_bytes[i];
+    parts_out[i] = (struct hipmm_share_part){.bytes = answer.part_bytes[i], .fd = files->files[i]};
+  }
+  *block_out = answer.block;
+  return handle->offset % HIPMM_ALIGNMENT == 0 && handle->bytes && handle->offset < bytes &&
+         handle->bytes <= bytes - handle->offset;
+}
+
+static enum hipmm_status import_open(struct device *device, const struct share_handle *handle, void **ptr_out)
+{
+  const struct hipmm_services *services = device->source.services;
+  struct hipmm_share_block block;
+  struct hipmm_share_part parts[PEER_MOST_FILES];
+  struct peer_message message = {.header = {.kind = PEER_BLOCK, .bytes = sizeof handle->id}};
+  struct peer_files files = {.count = PEER_MOST_FILES};
+  char reason[PEER_REASON_BYTES];
+  memcpy(message.data, &handle->id, sizeof handle->id);
+  if (!peer_ask(&handle->owner, &message, &files, PEER_PATIENCE_S, reason))
+    return services->fail(services, HIPMM_E_IO, NULL, "the handle cannot be opened: %s", reason);
+  enum hipmm_status status =
+      import_answers(handle, &message, &files, &block, parts)
+          ? import_block(device, &block, parts, ptr_out)
+          : services->fail(services, HIPMM_E_IO, NULL, "the handle cannot be opened: process %d sent another block",
+                           (int)handle->owner.process);
+  peer_files_close(&files);
+  return status;
+}
+
+static enum hipmm_status import_pointer(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out)
+{
+  struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  struct share_handle handle;
+  memcpy(&handle, pointer->data, sizeof handle);
+  if (memcmp(handle.magic, SHARE_FORMAT_MAGIC, sizeof handle.magic) != 0 || handle.bytes != pointer->bytes)
+    return services->fail(services, HIPMM_E_ARGUMENT, NULL,
+                          "the pointer is not of a block in mapped memory; import a driver's pool in async_import");
+  if (handle.owner.process == getpid())
+    return services->fail(services, HIPMM_E_STATE, NULL, "this process made the handle; use the block itself");
+  if (!import_may_reach(services, handle.device))
+    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
+                          "device %d cannot access the memory of the handle's device", services->device);
+  return import_open(device, &handle, ptr_out);
+}
+
+const struct hipmm_sharing device_sharing = {
+    .struct_size = sizeof device_sharing, .import_pointer = import_pointer, .import_block = import_block};

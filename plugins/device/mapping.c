@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* mapping.c: HIP's virtual memory management as struct hipmm_mapping. Each call costs the driver microseconds. */
+#include "../../core/base/hip_layout.h"
 #include "device.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static bool mapping_has_virtual_memory(const struct hipmm_services *services)
@@ -24,13 +28,91 @@ static enum hipmm_status mapping_end(const struct hipmm_services *services, int 
   return status;
 }
 
-/* The least granule where other processes may get chunks. A pool gives them a granule each, and each has a descriptor; AMD's
- * granule is a page. */
-enum { SHARED_LEAST_BYTES = 2 << 20 };
+/* ---- Descriptors ---- */
+
+enum { DESCRIPTORS_UNKNOWN, DESCRIPTORS_NO, DESCRIPTORS_YES };
+
+/* The lowest descriptor that is not in use; -1: there is none. */
+static int mapping_next_descriptor(void)
+{
+  int next = eventfd(0, EFD_CLOEXEC);
+  if (next >= 0) close(next);
+  return next;
+}
+
+/* Whether a chunk takes a descriptor: tries it. Another thread that opens or closes a file meanwhile spoils the answer:
+ * chunks are then larger than they need to be, or smaller than they should be. The first chunk is for files that the driver
+ * keeps open. */
+static bool mapping_try_descriptors(const struct hipmm_services *services, size_t bytes)
+{
+  const struct hipmm_hip *hip = services->hip;
+  hipmm_hip_chunk_t first, second;
+  bool is_taken = false;
+  int code = hip->MemCreate(&first, bytes, services->device);
+  if (!code) {
+    int before = mapping_next_descriptor();
+    code = hip->MemCreate(&second, bytes, services->device);
+    if (!code) {
+      is_taken = before >= 0 && mapping_next_descriptor() != before;
+      hip->MemRelease(second);
+    }
+    hip->MemRelease(first);
+  }
+  if (code) hip->GetLastError();
+  return is_taken;
+}
+
+/* A runtime that does not know the attribute is tried. The device is current. */
+static void mapping_find_descriptors(struct device *device, size_t bytes)
+{
+  const struct hipmm_services *services = device->source.services;
+  int takes = 0;
+  if (atomic_load(&device->descriptors) != DESCRIPTORS_UNKNOWN) return;
+  if (services->hip->DeviceGetAttribute(&takes, HIP_LAYOUT_DEVICE_CHUNK_DESCRIPTORS, services->device)) {
+    services->hip->GetLastError();
+    takes = mapping_try_descriptors(services, bytes);
+  }
+  atomic_store(&device->descriptors, takes ? DESCRIPTORS_YES : DESCRIPTORS_NO);
+}
+
+/* Half of what the process may open, for all devices together: the program opens files too. */
+static uint64_t mapping_most_chunks(void *self)
+{
+  const struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  struct rlimit limit;
+  int n_devices = 1;
+  if (atomic_load(&device->descriptors) != DESCRIPTORS_YES || getrlimit(RLIMIT_NOFILE, &limit)) return 0;
+  if (limit.rlim_cur == RLIM_INFINITY) return 0;
+  if (services->hip->GetDeviceCount(&n_devices) || n_devices < 1) n_devices = 1;
+  uint64_t most = limit.rlim_cur / 2 / (uint64_t)n_devices;
+  return most ? most : 1;
+}
+
+/* A driver that could not open a file calls that a lack of memory. */
+static enum hipmm_status mapping_explain(const struct hipmm_services *services, enum hipmm_status status)
+{
+  struct rlimit limit;
+  if (mapping_next_descriptor() >= 0 || errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit)) return status;
+  return services->explain(services, status,
+                           "the process has all {0} files open that it may have, and each chunk of this runtime may "
+                           "take one; raise the limit (ulimit -n)",
+                           limit.rlim_cur, 0, 0, 0);
+}
+
+/* ---- Addresses and chunks ---- */
+
+/* The least granule where each chunk has a descriptor: AMD's granule is a page. A pool gives other processes a granule each. */
+enum { DESCRIBED_LEAST_BYTES = 2 << 20 };
+
+static bool mapping_is_described(const struct device *device)
+{
+  return device->is_shared || atomic_load(&device->descriptors) == DESCRIPTORS_YES;
+}
 
 static enum hipmm_status mapping_granularity(void *self, size_t *bytes_out)
 {
-  const struct device *device = self;
+  struct device *device = self;
   const struct hipmm_services *services = device->source.services;
   size_t bytes = 0;
   if (!mapping_has_virtual_memory(services))
@@ -38,8 +120,10 @@ static enum hipmm_status mapping_granularity(void *self, size_t *bytes_out)
                             0, 0, 0);
   int previous = services->enter_device(services);
   int code = services->hip->MemGetAllocationGranularity(&bytes, services->device);
+  if (!code) mapping_find_descriptors(device, bytes);
   enum hipmm_status status = mapping_end(services, previous, "hipMemGetAllocationGranularity", code, 0);
-  if (!status) *bytes_out = device->is_shared && bytes < SHARED_LEAST_BYTES ? SHARED_LEAST_BYTES : bytes;
+  if (!status)
+    *bytes_out = mapping_is_described(device) && bytes < DESCRIBED_LEAST_BYTES ? DESCRIBED_LEAST_BYTES : bytes;
   return status;
 }
 
@@ -49,7 +133,7 @@ static enum hipmm_status mapping_reserve(void *self, size_t bytes, void **addres
   const struct device *device = self;
   const struct hipmm_services *services = device->source.services;
   size_t alignment = 0;
-  enum hipmm_status status = device->is_shared ? mapping_granularity(self, &alignment) : HIPMM_OK;
+  enum hipmm_status status = mapping_is_described(device) ? mapping_granularity(self, &alignment) : HIPMM_OK;
   if (status) return status;
   int previous = services->enter_device(services);
   int code = services->hip->MemAddressReserve(address_out, bytes, alignment);
@@ -68,19 +152,36 @@ static enum hipmm_status mapping_unreserve(void *self, void *address, size_t byt
   return mapping_end(services, previous, "hipMemAddressFree", code, bytes);
 }
 
-static enum hipmm_status mapping_create(void *self, size_t bytes, void **chunk_out)
+static enum hipmm_status mapping_create_as(const struct device *device, bool is_shared, size_t bytes, void **chunk_out)
 {
-  const struct device *device = self;
   const struct hipmm_services *services = device->source.services;
   const struct hipmm_hip *hip = services->hip;
   hipmm_hip_chunk_t handle;
   int previous = services->enter_device(services);
-  int code = (device->is_shared ? hip->MemCreateShared : hip->MemCreate)(&handle, bytes, services->device);
+  int code = (is_shared ? hip->MemCreateShared : hip->MemCreate)(&handle, bytes, services->device);
   if (!code) {
     services->count_held(services, (int64_t)bytes);
     *chunk_out = handle;
   }
-  return mapping_end(services, previous, "hipMemCreate", code, bytes);
+  enum hipmm_status status = mapping_end(services, previous, "hipMemCreate", code, bytes);
+  return status ? mapping_explain(services, status) : HIPMM_OK;
+}
+
+static enum hipmm_status mapping_create(void *self, size_t bytes, void **chunk_out)
+{
+  const struct device *device = self;
+  return mapping_create_as(device, device->is_shared, bytes, chunk_out);
+}
+
+static enum hipmm_status mapping_create_shared(void *self, size_t bytes, void **chunk_out)
+{
+  struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  enum hipmm_status status = source_require_function(
+      services, services->hip->MemExport && services->hip->MemCreateShared, "hipMemExportToShareableHandle");
+  if (status) return status;
+  atomic_store(&device->has_shared, true);
+  return mapping_create_as(device, true, bytes, chunk_out);
 }
 
 static enum hipmm_status mapping_destroy(void *self, void *chunk, size_t bytes)
@@ -99,9 +200,7 @@ static enum hipmm_status mapping_map(void *self, void *address, size_t bytes, vo
   int previous = services->enter_device(services);
   int code = hip->MemMap(address, bytes, chunk);
   if (code) return mapping_end(services, previous, "hipMemMap", code, bytes);
-  code = hip->MemSetAccess(address, bytes, services->device);
-  enum hipmm_status status =
-      code ? services->refuse_hip(services, "hipMemSetAccess", code, bytes) : peers_give_access(self, address, bytes);
+  enum hipmm_status status = peers_give_access(self, address, bytes);
   if (status) hip->MemUnmap(address, bytes);
   services->leave_device(services, previous);
   return status;
@@ -120,7 +219,7 @@ static enum hipmm_status mapping_export_chunk(void *self, void *chunk, int *fd_o
   const struct device *device = self;
   const struct hipmm_services *services = device->source.services;
   int fd = -1;
-  if (!device->is_shared)
+  if (!device->is_shared && !atomic_load(&device->has_shared))
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
                           "its chunks were not created for other processes; set \"handle_type\": \"posix_fd\"");
   enum hipmm_status status =
@@ -198,4 +297,6 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .may_alias = mapping_may_alias,
                                              .discouraged_reason = mapping_discouraged_reason,
                                              .export_chunk = mapping_export_chunk,
-                                             .may_export = mapping_may_export};
+                                             .may_export = mapping_may_export,
+                                             .most_chunks = mapping_most_chunks,
+                                             .create_shared = mapping_create_shared};

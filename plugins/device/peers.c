@@ -6,6 +6,7 @@
 #include "device.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static enum hipmm_status peers_check(const struct hipmm_services *services, size_t row, int64_t peer)
 {
@@ -111,6 +112,8 @@ void peers_open(struct device *device, const struct device_reach *reach)
 {
   device->is_in_reach = reach->is_whole;
   device->is_announced = reach->devices && device->source.services->devices_are_announced;
+  /* On ROCm 7.14 access for another device takes that of the own one away, if that was given before (openxla/xla#46576). */
+  device->is_own_last = strcmp(device->source.services->hip->runtime, "nvidia") != 0;
   atomic_init(&device->peers, reach->devices);
   pthread_mutex_init(&device->lock, NULL);
 }
@@ -158,13 +161,32 @@ static enum hipmm_status peers_grant(struct device *device, uint64_t peers, void
   return HIPMM_OK;
 }
 
-enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
+static enum hipmm_status peers_give_own(const struct device *device, void *address, size_t bytes)
+{
+  const struct hipmm_services *services = device->source.services;
+  int code = services->hip->MemSetAccess(address, bytes, services->device);
+  return code ? services->refuse_hip(services, "hipMemSetAccess", code, bytes) : HIPMM_OK;
+}
+
+static enum hipmm_status peers_give_others(struct device *device, void *address, size_t bytes)
 {
   if (!device->is_announced) return peers_grant(device, UINT64_MAX, address, bytes);
   pthread_mutex_lock(&device->lock);
   enum hipmm_status status = peers_record(device, address, bytes);
   if (!status && (status = peers_grant(device, device->granted, address, bytes))) peers_forget(device, address, bytes);
   pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
+{
+  enum hipmm_status status = device->is_own_last ? HIPMM_OK : peers_give_own(device, address, bytes);
+  if (!status) status = peers_give_others(device, address, bytes);
+  if (!status && device->is_own_last && (status = peers_give_own(device, address, bytes))) {
+    pthread_mutex_lock(&device->lock);
+    peers_forget(device, address, bytes);
+    pthread_mutex_unlock(&device->lock);
+  }
   return status;
 }
 
@@ -191,8 +213,11 @@ enum hipmm_status peers_grant_access(void *self, int peer)
   if (!(device->granted & bit)) {
     int previous = services->enter_device(services);
     struct key_tree_node *node = key_tree_at_least(device->mappings, 0, 0);
-    for (; node && !status; node = key_tree_next(device->mappings, node))
+    for (; node && !status; node = key_tree_next(device->mappings, node)) {
       status = peers_grant(device, bit, (void *)node->major, node->minor);
+      if (!status && device->is_own_last && (atomic_load(&device->peers) & bit))
+        status = peers_give_own(device, (void *)node->major, node->minor);
+    }
     services->leave_device(services, previous);
   }
   if (!status) device->granted |= bit;

@@ -6,6 +6,7 @@
  * (owners.h). If another upstream allocates from the same memory, the first could take one of its chunks for a block:
  * once a request has fallen back, a block without a record is looked up before it is freed. */
 #include "../common/descriptor.h"
+#include "../common/refusals.h"
 #include "../common/thread_slot.h"
 #include "owners.h"
 
@@ -108,10 +109,7 @@ static enum hipmm_status fallback_deallocate_in_first(struct fallback *fallback,
   if (ptr && fallback->has_chunks && owners_are_used(&fallback->owners)) {
     enum hipmm_status status = services->find_below(services, ptr, &block);
     if (status && status != HIPMM_E_NOT_SUPPORTED) return status;
-    if (!status && bytes && bytes != block.bytes)
-      return services->refuse(services, HIPMM_E_SIZE,
-                              "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                              block.bytes, bytes);
+    if (!status && bytes && bytes != block.bytes) return refuse_size(services, ptr, bytes, block.bytes);
   }
   return hipmm_upstream_deallocate(fallback->upstreams[0], ptr, bytes ? bytes : block.bytes, alignment, stream);
 }
@@ -137,9 +135,7 @@ static enum hipmm_status fallback_find(void *self, const void *ptr, struct hipmm
     *block_out = (struct hipmm_block){owner.block.ptr, owner.block.bytes};
     return HIPMM_OK;
   }
-  return fallback->services->refuse(fallback->services, HIPMM_E_POINTER,
-                                    "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr,
-                                    0, 0);
+  return refuse_pointer(fallback->services, ptr);
 }
 
 static enum hipmm_status fallback_trim(void *self, size_t keep_bytes)

@@ -2,6 +2,7 @@
 /* fixed.c: see fixed.h. Most calls go through a list of the stream alone; all others take the lock and go through
  * reuse.h. */
 #include "../../core/base/text.h"
+#include "../common/refusals.h"
 #include "reuse.h"
 
 static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
@@ -79,21 +80,6 @@ enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipmm_stream
 
 /* ---- Freeing and finding ---- */
 
-static __attribute__((noinline)) enum hipmm_status fixed_refuse_pointer(const struct fixed *fixed, const void *ptr)
-{
-  return fixed->services->refuse(fixed->services, HIPMM_E_POINTER,
-                                 "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
-                                 0);
-}
-
-static __attribute__((noinline)) enum hipmm_status fixed_refuse_size(const struct fixed *fixed, const void *ptr,
-                                                                     size_t bytes, uint64_t requested)
-{
-  return fixed->services->refuse(fixed->services, HIPMM_E_SIZE,
-                                 "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                 requested, bytes);
-}
-
 /* The caller holds the lock. */
 static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t number, uint64_t requested,
                                                  hipmm_stream_t handle)
@@ -142,9 +128,9 @@ enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes,
   hipmm_stream_t handle = stream_canonical_handle(stream);
   uint32_t number = fixed_block_at(fixed, ptr);
   uint64_t requested = number ? fixed_block_requested(fixed, number) : 0;
-  if (!requested) return fixed_refuse_pointer(fixed, ptr);
-  if (bytes && bytes != requested) return fixed_refuse_size(fixed, ptr, bytes, requested);
-  if (!fixed_block_claim(fixed, number, requested)) return fixed_refuse_pointer(fixed, ptr);
+  if (!requested) return refuse_pointer(fixed->services, ptr);
+  if (bytes && bytes != requested) return refuse_size(fixed->services, ptr, bytes, requested);
+  if (!fixed_block_claim(fixed, number, requested)) return refuse_pointer(fixed->services, ptr);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
   if (__builtin_expect(list && fixed_free_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
   return fixed_deallocate_slow_path(fixed, number, requested, handle);

@@ -5,6 +5,7 @@
  * A request acquires its bytes in one step (credit.h), so a request that is too large never makes a request of another
  * thread fail. The bytes are released after the upstream has freed the block. */
 #include "../common/descriptor.h"
+#include "../common/sizes.h"
 #include "credit.h"
 
 struct limiting_options {
@@ -16,13 +17,6 @@ struct limiting {
   struct hipmm_resource *upstream;
   struct credit credit;
 };
-
-/* A size that would overflow counts as the largest multiple, which no limit allows. */
-static uint64_t limiting_round(size_t bytes)
-{
-  uint64_t rounded = ((uint64_t)bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-  return rounded < bytes ? UINT64_MAX / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT : rounded;
-}
 
 static __attribute__((noinline)) enum hipmm_status limiting_refuse(const struct limiting *limiting, size_t bytes,
                                                                    const struct credit_state *state)
@@ -37,7 +31,7 @@ static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alig
                                            void **ptr_out)
 {
   struct limiting *limiting = self;
-  uint64_t counted = limiting_round(bytes);
+  uint64_t counted = sizes_counted(bytes);
   struct credit_state state;
   if (!credit_acquire(&limiting->credit, counted, &state)) return limiting_refuse(limiting, bytes, &state);
   enum hipmm_status status = hipmm_upstream_allocate(limiting->upstream, bytes, alignment, stream, ptr_out);
@@ -54,7 +48,7 @@ static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes
   if (!ptr) block.bytes = 0; /* NULL was never counted */
   if (ptr && !bytes) status = limiting->services->find_below(limiting->services, ptr, &block);
   if (!status) status = hipmm_upstream_deallocate(limiting->upstream, ptr, block.bytes, alignment, stream);
-  if (!status) credit_release(&limiting->credit, limiting_round(block.bytes));
+  if (!status) credit_release(&limiting->credit, sizes_counted(block.bytes));
   return status;
 }
 

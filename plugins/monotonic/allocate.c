@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* allocate.c: the ops of `monotonic`. An allocation orders its stream after the earlier users of the memory (uses.c),
  * then gets the next free bytes (bump.c). */
+#include "../common/refusals.h"
 #include "monotonic.h"
 
 /* ---- Allocating ---- */
@@ -81,18 +82,11 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
 
 /* ---- Freeing and finding ---- */
 
-static enum hipmm_status monotonic_refuse_pointer(const struct monotonic *monotonic, const void *ptr)
-{
-  return monotonic->services->refuse(monotonic->services, HIPMM_E_POINTER,
-                                     "{0:hex} is not allocated here: it is foreign, or was freed before",
-                                     (uintptr_t)ptr, 0, 0);
-}
-
 /* The caller holds the lock. */
 static enum hipmm_status monotonic_find_live(const struct monotonic *monotonic, const void *ptr, uint32_t *number_out)
 {
   uint32_t number = bump_find(&monotonic->bump, ptr);
-  if (!number || !monotonic->bump.blocks[number].requested) return monotonic_refuse_pointer(monotonic, ptr);
+  if (!number || !monotonic->bump.blocks[number].requested) return refuse_pointer(monotonic->services, ptr);
   *number_out = number;
   return HIPMM_OK;
 }
@@ -102,14 +96,11 @@ static enum hipmm_status monotonic_free_locked(struct monotonic *monotonic, cons
                                                hipmm_stream_t handle)
 {
   struct bump *bump = &monotonic->bump;
-  uint32_t number, stream;
+  uint32_t number = 0, stream;
   enum hipmm_status status = monotonic_find_live(monotonic, ptr, &number);
   if (status) return status;
   uint64_t requested = bump->blocks[number].requested;
-  if (bytes && bytes != requested)
-    return monotonic->services->refuse(monotonic->services, HIPMM_E_SIZE,
-                                       "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
-                                       (uintptr_t)ptr, requested, bytes);
+  if (bytes && bytes != requested) return refuse_size(monotonic->services, ptr, bytes, requested);
   status = uses_enter(&monotonic->uses, handle, &stream);
   if (status) return status;
   bump_free(bump, number, handle);
@@ -136,7 +127,7 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
 enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out)
 {
   struct monotonic *monotonic = self;
-  uint32_t number;
+  uint32_t number = 0;
   enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
   status = monotonic_find_live(monotonic, ptr, &number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* allocate.c: how the pool serves an allocation and a free. A hit in the thread's cache is served by pool_allocate() and
  * pool_deallocate() without the lock. A thread with a heap of its own (thread_heaps.c) uses that next. Everything else takes
- * the lock: miss.c. */
+ * the lock: ../heap/miss.c. */
 #include "allocate.h"
 
 /* A cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what the pool holds, whichever is
@@ -34,12 +34,23 @@ BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm
     thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
-/* What other processes may get begins and ends with a granule, so that nothing else is in its chunks. */
+/* The unit of the size of a block with a chunk of its own: eight sizes a doubling, so that a chunk that was freed often has the
+ * size that is wanted next. */
+static __attribute__((noinline)) uint64_t pool_own_unit(const struct pool *pool, size_t bytes)
+{
+  enum { STEPS = 8 };
+  uint64_t step = (1ull << (63 - __builtin_clzll(bytes))) / STEPS;
+  return step > pool->whole_unit ? step : pool->whole_unit;
+}
+
+/* What other processes may get has a chunk of its own, or a segment, which has the driver's alignment. */
 BLOCK_INLINE struct request pool_request(const struct pool *pool, size_t bytes, size_t alignment)
 {
-  uint64_t unit = __builtin_expect(bytes >= pool->whole_bytes, 0) ? pool->whole_bytes : HIPMM_ALIGNMENT;
+  bool is_own =
+      __builtin_expect(bytes >= pool->whole_bytes, 0) && (alignment == HIPMM_ALIGNMENT || pool->backing.ops->moves);
+  uint64_t unit = is_own ? pool_own_unit(pool, bytes) : HIPMM_ALIGNMENT;
   return (struct request){
-      .bytes = sizes_round_up(bytes, unit), .alignment = alignment < unit ? unit : alignment, .requested = bytes};
+      .bytes = sizes_round_up(bytes, unit), .alignment = alignment, .requested = bytes, .is_own = is_own};
 }
 
 /* From the thread's heap. HIPMM_OK and HIPMM_CALL_AGAIN are the call's. While memory is short, the threads share it. */
@@ -50,8 +61,7 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_in_heap(struct 
   if (cache->wants_heap && cache_serves(cache, stream)) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
   bool is_low_on_memory = __atomic_load_n(&pool->heap.is_low_on_memory, __ATOMIC_RELAXED) && pool->backing.ops->moves;
   if (is_low_on_memory || !cache->has_heap) return HIPMM_E_NOT_SUPPORTED;
-  if (bytes > THREAD_HEAPS_MOST_BYTES || bytes >= pool->whole_bytes || alignment != HIPMM_ALIGNMENT)
-    return HIPMM_E_NOT_SUPPORTED;
+  if (bytes > pool->heaps.most_bytes || alignment != HIPMM_ALIGNMENT) return HIPMM_E_NOT_SUPPORTED;
   return thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
 }
 
@@ -73,6 +83,38 @@ static __attribute__((noinline)) uint32_t pool_allocate_forgotten(struct pool *p
   return cache_allocate(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
+static bool pool_flush(void *self)
+{
+  struct pool *pool = self;
+  return caches_flush(&pool->caches, &pool->heap);
+}
+
+static const struct miss_ops pool_miss_ops = {
+    .is_merging = true, .flush = pool_flush, .synchronize = pool_synchronize_device, .collect = pool_complete};
+
+/* The attempts of ../heap/miss.c; when all have failed, ../heap/explain.c says why. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_miss(struct pool *pool, const struct request *request,
+                                                                      uint32_t *id_out)
+{
+  struct miss miss = {
+      .ops = &pool_miss_ops, .self = pool, .heap = &pool->heap, .backing = &pool->backing, .request = request};
+  miss_run(&miss, STAGE_LAST);
+  *id_out = miss.id;
+  if (miss.id) return HIPMM_OK;
+  if (blocks_are_exhausted(&pool->heap.blocks)) return explain_exhausted_records(&pool->backing, &pool->heap, request);
+  return miss.is_over ? miss.status : explain_failure(&pool->backing, &pool->heap, miss.status, request);
+}
+
+/* What the caches of other threads had too much of. */
+static __attribute__((noinline)) uint32_t pool_allocate_from_depot(struct pool *pool, struct cache *cache,
+                                                                   const struct request *request, hipmm_stream_t handle)
+{
+  uint64_t units = request->bytes >> UNIT_BITS;
+  if (!cache || units >= CACHE_BINS || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  if (cache->stream != request->stream || !cache_fill(&pool->caches, cache, units)) return BLOCK_NONE;
+  return cache_take(cache, &pool->heap.blocks, handle, units, request->requested);
+}
+
 /* The caller holds the lock. */
 BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *cache, struct request *request,
                                                     hipmm_stream_t stream, void **ptr_out)
@@ -84,8 +126,9 @@ BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct ca
     enum hipmm_status status = pool_enter_stream(pool, cache, stream, &request->stream);
     if (status) return status;
     pool_count_entry(pool, cache, stream, request->stream);
-    id = pool_allocate_ready(pool, request);
-    if (!id) status = pool_allocate_from_heap(pool, request, &id);
+    if (__builtin_expect(pool->caches.any_is_depot, 0)) id = pool_allocate_from_depot(pool, cache, request, stream);
+    if (!id) id = pool_allocate_ready(pool, request);
+    if (!id) status = pool_allocate_miss(pool, request, &id);
     if (status) return status;
   }
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
@@ -184,11 +227,14 @@ int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
 
 /* ---- Freeing and finding ---- */
 
-enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr)
+enum hipmm_status pool_refuse_pointer(struct pool *pool, const void *ptr)
 {
-  return pool->services->refuse(pool->services, HIPMM_E_POINTER,
-                                "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
-                                0);
+  struct hipmm_block span;
+  if (span_holds(pool, ptr, &span))
+    return pool->services->refuse(pool->services, HIPMM_E_POINTER,
+                                  "{0:hex} lies in a span, which is no block; hipmm_span_destroy() frees it",
+                                  (uintptr_t)ptr, 0, 0);
+  return refuse_pointer(pool->services, ptr);
 }
 
 /* Frees a small block to the thread's cache for the stream, after making room in it; false if no cache may hold it. */
@@ -199,7 +245,7 @@ static __attribute__((noinline)) bool pool_free_to_cache(struct pool *pool, uint
   if (!cache) return false;
   uint64_t share = backing_bytes(&pool->backing) / CACHE_SHARE / (pool->caches.count + 1);
   cache->most_bytes = share > CACHE_LEAST_BYTES ? share : CACHE_LEAST_BYTES;
-  cache_make_room(cache, &pool->heap, block_of(&pool->heap.blocks, id)->bytes);
+  cache_make_room(&pool->caches, cache, &pool->heap, block_of(&pool->heap.blocks, id)->bytes);
   return cache_add(cache, &pool->heap.blocks, handle, id);
 }
 
@@ -230,14 +276,6 @@ BLOCK_INLINE enum hipmm_status pool_deallocate_claimed(struct pool *pool, uint32
   return status;
 }
 
-static __attribute__((noinline)) enum hipmm_status pool_refuse_size(const struct pool *pool, const void *ptr,
-                                                                    size_t bytes, uint64_t requested)
-{
-  return pool->services->refuse(pool->services, HIPMM_E_SIZE,
-                                "{0:hex} was allocated with {1} bytes and cannot be freed with {2}", (uintptr_t)ptr,
-                                requested, bytes);
-}
-
 /* What is no block of the heap may be in a heap of a thread. */
 static __attribute__((noinline)) enum hipmm_status pool_deallocate_unknown(struct pool *pool, void *ptr, size_t bytes,
                                                                            size_t alignment, hipmm_stream_t stream)
@@ -255,7 +293,7 @@ BLOCK_INLINE enum hipmm_status pool_claim(struct pool *pool, uint32_t id, const 
   uint64_t requested = block->requested; /* the claim makes the record this thread's */
   if (!bytes || bytes == requested) return HIPMM_OK;
   block_set_state(block, BLOCK_LIVE);
-  return pool_refuse_size(pool, ptr, bytes, requested);
+  return refuse_size(pool->services, ptr, bytes, requested);
 }
 
 /* Everything that does not go to a cache at once. */
@@ -318,6 +356,25 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   if (bytes == block->requested && pool_try_free(pool, cache, id, stream)) return 1;
   block_set_state(block, BLOCK_LIVE);
   return 0;
+}
+
+/* ---- For other processes ---- */
+
+enum hipmm_status pool_allocate_exportable(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                           void **ptr_out)
+{
+  struct pool *pool = self;
+  if (!pool->backing.ops->moves || !pool->backing.granules.chunks.can_export)
+    return pool->services->fail(
+        pool->services, HIPMM_E_NOT_SUPPORTED, NULL,
+        "has no blocks that may be exported: it maps no memory here that other processes can map");
+  if (((bytes - 1) | (alignment - 1)) >= SIZES_MOST_BYTES)
+    return pool_allocate_special(pool, bytes, alignment, ptr_out);
+  struct request request = {.bytes = sizes_round_up(bytes, pool_own_unit(pool, bytes)),
+                            .alignment = alignment,
+                            .requested = bytes,
+                            .is_own = true};
+  return pool_allocate_request(pool, cache_of_thread(&pool->caches, stream), &request, stream, ptr_out);
 }
 
 /* ---- Lending to the heaps of threads ---- */

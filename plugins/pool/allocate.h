@@ -3,7 +3,8 @@
 #ifndef HIPMM_PLUGINS_POOL_ALLOCATE_H
 #define HIPMM_PLUGINS_POOL_ALLOCATE_H
 
-#include "backing.h"
+#include "../common/refusals.h"
+#include "../heap/backing.h"
 #include "cache.h"
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
@@ -27,8 +28,8 @@ enum hipmm_status pool_resume(void *self);
 /* streams.c. The caller holds the lock: waits for the device; the same where an allocation that ended with `status`, or a
  * trim, may wait, and elsewhere looks for work that has completed; finds a stream's id, and when the table is full, forgets all
  * streams first. */
-enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user);
-enum hipmm_status pool_complete(struct pool *pool, uint32_t user, enum hipmm_status status);
+enum hipmm_status pool_synchronize_device(void *self, uint32_t user);
+enum hipmm_status pool_complete(void *self, uint32_t user, enum hipmm_status status);
 enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle, uint32_t *id_out);
 
 /* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries cost
@@ -49,13 +50,25 @@ static inline uint32_t pool_allocate_ready(struct pool *pool, const struct reque
   return heap_allocate_ready(&pool->heap, request);
 }
 
-/* miss.c. The same where pool_allocate_ready() found none. */
-enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct request *request, uint32_t *id_out);
-
-enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr);
+enum hipmm_status pool_refuse_pointer(struct pool *pool, const void *ptr);
 
 /* The pool as the upstream of its thread_heaps. */
 extern const struct hipmm_ops pool_loan_ops;
+
+/* A block that share.c can make a handle of, whatever the options. */
+enum hipmm_status pool_allocate_exportable(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                           void **ptr_out);
+
+/* share.c: handles of blocks for other processes. */
+extern const struct hipmm_sharing pool_sharing;
+void share_close(struct pool *pool);
+
+/* span.c: addresses of which a program commits parts. `holds` is called without the lock: whether `ptr` lies in a span. The others
+ * with it. next_run finds the committed addresses from *end on, at first the span's start. */
+extern const struct hipmm_spans pool_spans;
+bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out);
+bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end);
+void spans_close(struct pool *pool);
 
 /* visit.c. */
 enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
@@ -64,7 +77,7 @@ enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const st
 /* The pool's thread_watch calls this when a thread ends. It does not wait for a pool that is busy. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
-/* ---- The content of a suspended pool, in pinned host memory (swapped_out.c). suspend.c calls with the pool's lock ---- */
+/* ---- The content of a suspended pool, in host memory (swapped_out.c). suspend.c calls with the pool's lock ---- */
 
 /* Copies the content of all allocated blocks to the host. After a failure nothing is saved; what is copied is still in
  * the pool. */
@@ -73,7 +86,8 @@ enum hipmm_status swapped_out_open(struct pool *pool);
 /* Copies it back, except for what was freed since, and keeps it. */
 enum hipmm_status swapped_out_restore(struct pool *pool);
 
-/* Frees what is saved. */
+/* Frees what is saved, but not memory that is kept for the next time; and frees all. */
 void swapped_out_close(struct pool *pool);
+void swapped_out_release(struct pool *pool);
 
 #endif

@@ -111,11 +111,6 @@ static void cache_flush_to(struct cache *cache, struct heap *heap, uint64_t byte
     cache_flush_bin(cache, heap, &cache->bins[CACHE_BINS - 1 - cache->next_bin++ % CACHE_BINS]);
 }
 
-void cache_make_room(struct cache *cache, struct heap *heap, uint64_t bytes)
-{
-  if (cache->bytes + bytes > cache->most_bytes) cache_flush_to(cache, heap, cache->most_bytes - bytes);
-}
-
 /* ---- Making ---- */
 
 /* Flushes abandoned caches, which are then not in use. */
@@ -140,6 +135,22 @@ static struct cache *caches_append(struct caches *caches)
   return &caches->items[caches->count - 1];
 }
 
+/* One more cache for a thread and a stream; NULL if there are too many. */
+static struct cache *caches_make(struct caches *caches, uint64_t thread, hipmm_stream_t handle, uint32_t stream)
+{
+  struct cache *cache = caches_unlink_unused(caches, thread);
+  if (!cache) cache = caches_unlink_unused(caches, 0);
+  if (!cache) cache = caches_append(caches);
+  if (!cache) return NULL;
+  cache->stream = stream;
+  cache->handle = handle;
+  cache->wants_heap = cache->has_heap = false;
+  cache->n_waits = 0;
+  cache_set_thread(cache, thread);
+  cache_link(caches, cache);
+  return cache;
+}
+
 struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t handle, uint32_t stream)
 {
   uint64_t thread = thread_number();
@@ -150,24 +161,78 @@ struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t
     return cache;
   }
   caches_reclaim_abandoned(caches, heap);
-  cache = caches_unlink_unused(caches, thread);
-  if (!cache) cache = caches_unlink_unused(caches, 0);
-  if (!cache) cache = caches_append(caches);
-  if (!cache) return NULL;
-  cache->stream = stream;
-  cache->handle = handle;
-  cache->wants_heap = cache->has_heap = false;
-  cache->n_waits = 0;
-  cache_set_thread(cache, thread);
-  cache_link(caches, cache);
-  thread_remember(caches->serial, handle, cache);
+  cache = caches_make(caches, thread, handle, stream);
+  if (cache) thread_remember(caches->serial, handle, cache);
   return cache;
+}
+
+/* ---- Depots ---- */
+
+/* The next depot of the cache's stream after `depot`, or the first for NULL; NULL at the end. */
+static struct cache *caches_next_depot(const struct caches *caches, const struct cache *cache,
+                                       const struct cache *depot)
+{
+  hipmm_stream_t handle = stream_canonical_handle(cache->handle);
+  uint16_t at = depot ? depot->next : *caches_used_chain(caches, DEPOT_THREAD, handle);
+  for (; at; at = caches->items[at - 1].next)
+    if (caches->items[at - 1].thread == DEPOT_THREAD && caches->items[at - 1].stream == cache->stream)
+      return &caches->items[at - 1];
+  return NULL;
+}
+
+/* Exchanges the blocks of the two. */
+static void cache_exchange(struct caches *caches, struct cache *cache, struct cache *depot)
+{
+  uint64_t bytes = cache->bytes;
+  caches->any_is_depot = true;
+  cache_set_bytes(cache, depot->bytes);
+  cache_set_bytes(depot, bytes);
+  for (uint32_t units = 1; units < CACHE_BINS; units++) {
+    uint32_t first = cache->bins[units];
+    cache->bins[units] = depot->bins[units];
+    depot->bins[units] = first;
+    if (first) caches->index->in_depots[cache->stream] |= 1u << units;
+  }
+}
+
+bool cache_fill(struct caches *caches, struct cache *cache, uint64_t units)
+{
+  uint32_t *in_depots = &caches->index->in_depots[cache->stream];
+  if (!(*in_depots >> units & 1)) return false;
+  for (struct cache *depot = NULL; (depot = caches_next_depot(caches, cache, depot));) {
+    if (!depot->bins[units]) continue;
+    cache_exchange(caches, cache, depot);
+    return true;
+  }
+  *in_depots &= ~(1u << units);
+  return false;
+}
+
+/* A depot of the cache's stream that has little; a new one while there are few for the caches of other threads, and threads can
+ * still get caches. */
+static struct cache *caches_find_depot(struct caches *caches, const struct cache *cache)
+{
+  uint32_t n_depots = 0, n_others = 0;
+  for (struct cache *depot = NULL; (depot = caches_next_depot(caches, cache, depot)); n_depots++)
+    if (depot->bytes < cache->most_bytes / 4) return depot;
+  for (const struct cache *other = caches->items; other < caches->items + caches->count; other++)
+    n_others += other->stream == cache->stream && other != cache && other->thread != DEPOT_THREAD;
+  if (n_depots >= 4 * n_others || caches->count >= MAX_CACHES / 2) return NULL;
+  return caches_make(caches, DEPOT_THREAD, stream_canonical_handle(cache->handle), cache->stream);
+}
+
+void cache_make_room(struct caches *caches, struct cache *cache, struct heap *heap, uint64_t bytes)
+{
+  if (cache->bytes + bytes <= cache->most_bytes) return;
+  struct cache *depot = caches_find_depot(caches, cache);
+  if (depot) cache_exchange(caches, cache, depot);
+  if (cache->bytes + bytes > cache->most_bytes) cache_flush_to(cache, heap, cache->most_bytes - bytes);
 }
 
 /* ---- Several ---- */
 
-/* Which caches to visit: those of a stream, those of a thread, those with blocks, or all. The caches of other threads only
- * once the gates are shut. */
+/* Which caches to visit: those of a stream, those of a thread and all depots, those with blocks, or all. Other threads' caches are
+ * visited only once the gates are shut. */
 struct selection {
   uint64_t self; /* the calling thread's number */
   uint32_t stream;
@@ -179,14 +244,15 @@ struct selection {
 static bool cache_is_selected(const struct cache *cache, const struct selection *selection)
 {
   if (selection->stream) return cache->stream == selection->stream;
-  if (selection->thread) return cache_thread_of(cache) == selection->thread;
+  uint64_t thread = cache_thread_of(cache);
+  if (selection->thread) return thread == selection->thread || thread == DEPOT_THREAD;
   return !selection->has_blocks || cache_bytes(cache);
 }
 
 static bool cache_is_foreign(const struct cache *cache, const struct selection *selection)
 {
   uint64_t thread = cache_thread_of(cache);
-  return thread && thread != selection->self && !cache_is_abandoned(cache);
+  return thread && thread != DEPOT_THREAD && thread != selection->self && !cache_is_abandoned(cache);
 }
 
 /* Gives the caller the selected caches until caches_open_gates(): shuts all gates if another thread owns any of them. */

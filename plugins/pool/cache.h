@@ -10,7 +10,8 @@
 
 #include "../common/gate.h"
 #include "../common/thread_cache.h"
-#include "heap.h"
+#include "../heap/heap.h"
+#include "types.h"
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services);
 void caches_close(struct caches *caches);
@@ -28,8 +29,13 @@ struct cache *cache_find(struct caches *caches, hipmm_stream_t handle);
  * pool's lock is held. */
 struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t handle, uint32_t stream);
 
-/* Frees blocks to the heap until the cache can hold `bytes` more, at most `most_bytes`. The pool's lock is held. */
-void cache_make_room(struct cache *cache, struct heap *heap, uint64_t bytes);
+/* Makes room for `bytes` more, up to `most_bytes`: what the cache has goes to a depot of the stream, if another thread uses the
+ * stream, or else to the heap. The pool's lock is held. */
+void cache_make_room(struct caches *caches, struct cache *cache, struct heap *heap, uint64_t bytes);
+
+/* Exchanges the cache's blocks for those of a depot of its stream that has blocks of `units`; false if there is none. The pool's
+ * lock is held. */
+bool cache_fill(struct caches *caches, struct cache *cache, uint64_t units);
 
 /* The calling thread ends and cannot flush its caches: they have no owner from now on, and are flushed when the pool would
  * otherwise grow, when it is trimmed, or when a cache is needed. Needs no lock. */
@@ -38,7 +44,7 @@ void caches_abandon(struct caches *caches, uint64_t thread);
 /* Flushes every cache; returns whether any had blocks. The pool's lock is held. */
 bool caches_flush(struct caches *caches, struct heap *heap);
 
-/* Flushes the caches of a stream, or of a thread, which are then not in use. The pool's lock is held. */
+/* Flushes the caches of a stream, or of a thread and all depots, which are then not in use. The pool's lock is held. */
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream);
 void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread);
 
@@ -70,12 +76,10 @@ static inline bool cache_serves(struct cache *cache, hipmm_stream_t handle)
   return serves;
 }
 
-/* A block of exactly `units`, which a bin is for, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the caller's
- * stream: the cache may serve another stream by now than the one that the thread remembers. */
-static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint64_t units,
-                                      uint64_t requested)
+/* The inside of cache_allocate(), for an owner in the gate or with the pool's lock. */
+static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint64_t units,
+                                  uint64_t requested)
 {
-  if (!gate_enter(&cache->gate)) return BLOCK_NONE;
   uint32_t id = cache->handle == handle ? cache->bins[units] : BLOCK_NONE;
   if (id) {
     struct block *block = block_of(blocks, id);
@@ -87,6 +91,16 @@ static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks
     cache->requested += (int64_t)requested;
     cache->live++;
   }
+  return id;
+}
+
+/* A block of exactly `units`, which a bin is for, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the
+ * caller's stream: the cache may serve another stream by now than the one that the thread remembers. */
+static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint64_t units,
+                                      uint64_t requested)
+{
+  if (!gate_enter(&cache->gate)) return BLOCK_NONE;
+  uint32_t id = cache_take(cache, blocks, handle, units, requested);
   gate_leave(&cache->gate);
   return id;
 }
@@ -119,13 +133,15 @@ static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_
 /* ---- Heaps of threads (thread_heaps.c) ----
  *
  * For threads that wait for the pool's lock. A thread that has waited for more than a small share of its time gets blocks of
- * up to THREAD_HEAPS_MOST_BYTES from an arena, in which each thread and stream has memory of its own. The arena is the one of
+ * up to `most_bytes` from an arena, in which each thread and stream has memory of its own. The arena is the one of
  * the type `arena`, with the pool as its upstream: what it holds is lent by the heap. It is made when the first thread needs
  * it. The arena's locks are taken before the pool's: no function here is called with the pool's lock held, unless stated. */
 
-/* Of a block. Of *random*, one block in 75 is larger than 1 MiB, and one in 360 larger than this: with sixteen threads, the
- * larger ones alone made them wait for each other. */
-enum { THREAD_HEAPS_MOST_BYTES = 4 << 20 };
+/* Of a block. Of *random*, one block in 75 is larger than 1 MiB, and one in 360 larger than 4 MiB: with sixteen threads, the
+ * larger ones alone made them wait for each other. But a heap's large blocks leave holes that nobody else can use. In segments,
+ * whose idle memory cannot be moved, two to eight threads then held up to 2.7 times what they requested, and 1.3 times where
+ * heaps have small blocks or none. */
+enum { THREAD_HEAPS_MOST_BYTES = 4 << 20, THREAD_HEAPS_MOST_BYTES_IN_SEGMENTS = 64 << 10 };
 
 /* `upstream` serves the arena: it lends blocks. `record` is the pool's. */
 void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record);

@@ -61,7 +61,8 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
       is_exported = true;
   }
   uint32_t exported = is_exported ? block_at(&pool->heap.blocks, ptr, 0) : BLOCK_NONE;
-  if (exported) block_of(&pool->heap.blocks, exported)->is_exported = true;
+  if (exported && !block_of(&pool->heap.blocks, exported)->exported)
+    block_of(&pool->heap.blocks, exported)->exported = BLOCK_EXPORTED;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c: the plugin: options, values, creation and destruction. The pool takes memory from its upstream as it needs it
- * and serves allocations from it; freed memory is reused in stream order. allocate.h has the ops, heap.h finds blocks,
- * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool.
+ * and serves allocations from it; freed memory is reused in stream order. allocate.h has the ops, cache.h holds small blocks
+ * for each thread; in ../heap, heap.h finds blocks and backing.h grows the pool; stream_order.h knows when a block may be
+ * reused.
  *
  *   thread cache (cache.c)       blocks up to 4 KiB, by thread, stream and size: no lock, no search
  *        │ miss                  a thread that has waited for the lock too often: thread_heaps.c, an arena
  *        │ the pool's lock       (plugins/arena) over blocks that the heap lends
- *   heap (heap.c, block.c)       free blocks by stream, kind and size (free_index.c)
+ *   depots (cache.c)             what full caches had, for other threads on the stream
+ *   ../heap (heap.c, block.c)    free blocks by stream, kind and size (free_index.c)
  *        │ nothing fits          other streams' blocks, by waiting (heap_streams.c); miss.c has the table of attempts
- *   backing (backing.c) ─┬─ granules.c   ranges of addresses (addresses.c); below them chunks of physical memory (chunks.c),
- *        │               │               which move to where they are needed (idle.c) when memory is short (slack.c)
+ *   backing (backing.c) ─┬─ granules.c   ranges of addresses (addresses.c); below them chunks of memory (chunks.c),
+ *        │               │               which move to where they are needed (idle.c) when memory is short (slack.c);
+ *        │               │               own.c: chunks that are one block, for other processes (share.c);
+ *        │               │               span.c: addresses of which the program commits parts
  *        │               └─ segments.c   allocations of the upstream, as they are
  *   upstream                     hipmm_mapping of a source (create, map, unmap), or its allocate
  */
+#include "../../core/base/share_format.h"
 #include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "allocate.h"
@@ -41,7 +46,7 @@ static const struct hipmm_feature values[] = {
     [RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
     [PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
     [LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
-    [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
+    [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks, and spans"},
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it in caches of threads"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
@@ -52,7 +57,7 @@ static const struct hipmm_feature values[] = {
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "The most host memory that the pool's records take"},
     [SUSPENDED_BYTES] = {"suspended_bytes", "bytes", "Memory that was given back, and that a resume needs"},
-    [SWAPPED_OUT_BYTES] = {"saved_bytes", "bytes", "Pinned host memory with the content of a suspended pool"},
+    [SWAPPED_OUT_BYTES] = {"saved_bytes", "bytes", "Host memory with the content of a suspended pool"},
 };
 
 static uint64_t pool_metadata_bytes(const struct pool *pool)
@@ -70,7 +75,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case RESERVED_BYTES: return (int64_t)(backing_bytes(&pool->backing) - away_bytes);
   case PEAK_RESERVED_BYTES: return (int64_t)pool->backing.held->peak_bytes;
   case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.loan_bytes) + cached.requested;
-  case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.loan_count;
+  case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.loan_count + pool->spans.n;
   case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
@@ -170,12 +175,13 @@ static void pool_destroy(void *self)
 {
   struct pool *pool = self;
   const struct hipmm_services *services = pool->services;
+  share_close(pool);
   thread_watch_close(&pool->threads);
   thread_heaps_close(&pool->heaps);
-  swapped_out_close(pool);
+  swapped_out_release(pool);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
-  int64_t live = pool->heap.blocks.live + cached.live;
+  int64_t live = pool->heap.blocks.live + cached.live + pool->spans.n;
   int64_t live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
   if (live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
@@ -188,6 +194,7 @@ static void pool_destroy(void *self)
                   (unsigned long long)pool->backing.granules.returns, (unsigned long long)pool->heap.streams.waits);
   device_wait_at_end(services);
   backing_close(&pool->backing);
+  spans_close(pool);
   heap_close(&pool->heap);
   caches_close(&pool->caches);
   biased_lock_close(&pool->lock);
@@ -210,6 +217,14 @@ static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
   return code ? pool->services->refuse_hip(pool->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
+/* Blocks with chunks of their own come from no heap of a thread. */
+static void pool_limit_thread_heaps(struct pool *pool)
+{
+  bool moves = pool->backing.ops && pool->backing.ops->moves;
+  uint64_t most_bytes = moves ? THREAD_HEAPS_MOST_BYTES : THREAD_HEAPS_MOST_BYTES_IN_SEGMENTS;
+  pool->heaps.most_bytes = most_bytes < pool->whole_bytes ? most_bytes : pool->whole_bytes - 1;
+}
+
 static enum hipmm_status pool_create(const struct hipmm_services *services, const void *options,
                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -218,6 +233,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
+  pool->save_to = wanted->save_to;
   biased_lock_open(&pool->lock);
   thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record);
   enum hipmm_status status = HIPMM_OK;
@@ -225,7 +241,10 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
   if (!status) status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], wanted);
-  pool->whole_bytes = pool->backing.granules.chunks.may_export ? pool->heap.blocks.granule_bytes : UINT64_MAX;
+  bool has_own = pool->backing.granules.chunks.may_export || wanted->ipc == IPC_LEGACY;
+  pool->whole_bytes = has_own ? SHARE_FORMAT_LEAST_BYTES : UINT64_MAX;
+  pool->whole_unit = pool->heap.blocks.granule_bytes ? pool->heap.blocks.granule_bytes : SIZES_PAGE_BYTES;
+  pool_limit_thread_heaps(pool);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
@@ -241,6 +260,11 @@ static const char *const unlimited[] = {"unlimited", NULL};
 static const char *const automatic[] = {"auto", NULL};
 static const char *const growths[] = {
     [GROWTH_AUTO] = "auto", [GROWTH_MAPPED] = "mapped", [GROWTH_SEGMENTS] = "segments", NULL};
+
+static const char *const ipcs[] = {[IPC_HIPMM] = "hipmm", [IPC_LEGACY] = "legacy", NULL};
+
+static const char *const places[] = {
+    [SAVE_TO_PINNED] = "pinned", [SAVE_TO_PINNED_KEPT] = "pinned_kept", [SAVE_TO_PAGEABLE] = "pageable", NULL};
 
 static const struct hipmm_option options[] = {
     {.name = "initial_size",
@@ -290,6 +314,29 @@ static const struct hipmm_option options[] = {
             "needed again; of mapped memory 1/16 of the peak, or up to half of the peak while that is no more "
             "than 1/256 of the device's free memory",
      .choices = automatic},
+    {.name = "exportable",
+     .type = HIPMM_OPTION_BOOL,
+     .offset = offsetof(struct pool_options, exportable),
+     .initial = "false",
+     .doc =
+         "Whether other processes may get mapped blocks of 1 MiB and more, by hipIpcGetMemHandle and its like under "
+         "hipmm run, or by hipmm_share_export_pointer: each has a chunk of its own, of eight sizes a doubling, which "
+         "stays where it is while the block lives. Always where device has a handle_type"},
+    {.name = "ipc",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct pool_options, ipc),
+     .initial = "hipmm",
+     .doc = "Whose handles other processes open: hipmm, which both processes need for mapped memory; legacy, the "
+            "driver's, for processes without hipmm: blocks of 1 MiB and more are segments of their own",
+     .choices = ipcs},
+    {.name = "save_to",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct pool_options, save_to),
+     .initial = "pinned",
+     .doc = "Where the content of a suspended pool is: pinned, in pinned host memory until the pool is resumed; "
+            "pinned_kept, in pinned host memory that stays for the next time, in pieces of 64 MiB, until the pool is "
+            "suspended without its content or destroyed; pageable, in plain host memory, whose copies are slower",
+     .choices = places},
 };
 
 static const struct hipmm_ops ops = {.struct_size = sizeof ops,
@@ -306,10 +353,12 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .covers = pool_covers,
                                      .locate = pool_locate,
                                      .visit_chunks = pool_visit_chunks,
+                                     .sharing = &pool_sharing,
                                      .suspend = pool_suspend,
                                      .resume = pool_resume,
                                      .try_allocate = pool_try_allocate,
-                                     .try_deallocate = pool_try_deallocate};
+                                     .try_deallocate = pool_try_deallocate,
+                                     .spans = &pool_spans};
 
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

@@ -2,15 +2,19 @@
 /* streams.c: the streams of the pool: entering, waiting, and their ends; with them trimming and the ends of threads. */
 #include "allocate.h"
 
-enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
+enum hipmm_status pool_synchronize_device(void *self, uint32_t user)
 {
+  struct pool *pool = self;
   enum hipmm_status status = streams_wait_for_device(&pool->heap.streams, user);
-  if (!status) heap_complete_all(&pool->heap);
-  return status;
+  if (status) return status;
+  heap_complete_all(&pool->heap);
+  streams_forget_gone(&pool->heap.streams);
+  return HIPMM_OK;
 }
 
-enum hipmm_status pool_complete(struct pool *pool, uint32_t user, enum hipmm_status status)
+enum hipmm_status pool_complete(void *self, uint32_t user, enum hipmm_status status)
 {
+  struct pool *pool = self;
   if (hipmm_may_wait(pool->services, status)) return pool_synchronize_device(pool, user);
   heap_poll(&pool->heap);
   return HIPMM_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.c: a mapped pool without physical memory. The records of blocks and chunks stay as they are, so that every pointer
  * stays valid: frees work, and memory comes back under the same addresses. The content of allocated blocks is saved in
- * pinned host memory, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no memory at the
+ * host memory, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no memory at the
  * resume.
  *
  * On ROCm (vllm#37533; seen up to 7.2), the driver keeps memory that was unmapped and released as long as its range
@@ -10,7 +10,6 @@
  * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
  * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
 #include "allocate.h"
-#include "backing.h"
 
 #include <time.h>
 
@@ -32,7 +31,7 @@ static void suspend_find_exported(struct pool *pool)
   for (uint32_t id = 1; id < chunks->count; id++) chunk_of(chunks, id)->is_exported = false;
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
-    if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
+    if (block_state(block) <= BLOCK_FREE || !block->exported) continue;
     uint64_t at = block->start, end = at + block->bytes, begin;
     for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) chunk_of(chunks, chunk)->is_exported = true;
   }
@@ -51,7 +50,7 @@ static void suspend_warn_if_kept(const struct pool *pool, size_t free_before)
 {
   size_t free_bytes = 0, total_bytes;
   uint64_t away_bytes = pool->backing.granules.chunks.away_bytes;
-  if (!chunks_query_device(pool->services, &free_bytes, &total_bytes)) return;
+  if (!slack_query_device(pool->services, &free_bytes, &total_bytes)) return;
   uint64_t freed = free_bytes > free_before ? free_bytes - free_before : 0;
   if (freed < away_bytes / 2)
     pool->services->log(pool->services, HIPMM_LOG_WARNING,
@@ -65,7 +64,7 @@ static enum hipmm_status suspend_give_back(struct pool *pool)
 {
   struct chunks *chunks = &pool->backing.granules.chunks;
   size_t free_before = 0, total_bytes;
-  bool is_known = chunks_query_device(chunks->services, &free_before, &total_bytes);
+  bool is_known = slack_query_device(chunks->services, &free_before, &total_bytes);
   enum hipmm_status status = suspend_each(chunks, chunk_suspend);
   if (status && !suspend_each(chunks, chunk_resume) && !swapped_out_restore(pool)) return status;
   chunks->is_suspended = true;
@@ -81,7 +80,10 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
   uint64_t at = block->start, end = at + block->bytes, begin;
   for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) {
     if (!block_holds(block, begin, at) || !chunk_of(chunks, chunk)->is_away) continue;
-    if (!idle_detach_chunk(chunks, &pool->heap, chunk, id, true)) chunk_destroy(chunks, chunk);
+    if (block->is_own)
+      own_drop(chunks, &pool->heap, id);
+    else if (!idle_detach_chunk(chunks, &pool->heap, chunk, id, true))
+      chunk_destroy(chunks, chunk);
   }
 }
 
@@ -102,7 +104,10 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
   enum hipmm_status status = pool_synchronize_device(pool, STREAM_READY);
   if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
   if (!status) suspend_find_exported(pool);
-  if (!status && content == HIPMM_CONTENT_KEEP) status = swapped_out_open(pool);
+  if (content != HIPMM_CONTENT_KEEP)
+    swapped_out_release(pool);
+  else if (!status)
+    status = swapped_out_open(pool);
   double swapped_out = suspend_seconds();
   if (!status) status = suspend_give_back(pool);
   if (status) {

@@ -3,14 +3,11 @@
  * in one thread, 2 GiB a second on an H200's host, where a copy moves 50. Huge pages that several threads commit, each
  * a piece of its own, and that are pinned afterwards, keep up with the copies. */
 #include "../../core/base/host_memory.h"
-#include "../../core/base/thread.h"
+#include "../common/stager.h"
 #include "allocate.h"
 
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-enum { MOST_THREADS = 16 };
 
 static const uint64_t PIECE_BYTES = 64ull << 20, PAGE_BYTES = 4096;
 
@@ -23,7 +20,7 @@ static uint64_t swapped_out_piece_bytes(const struct swapped_out *swapped_out, u
 /* ---- What is saved ---- */
 
 /* Finds the ranges of the allocated blocks, writes them unless `ranges` is NULL, and returns how many there are. */
-static uint64_t swapped_out_find_ranges(const struct blocks *blocks, struct swapped_out_range *ranges)
+static uint64_t swapped_out_find_blocks(const struct blocks *blocks, struct swapped_out_range *ranges)
 {
   uint64_t n = 0, end = 0;
   for (uint32_t first = 1; first < blocks->count; first++) {
@@ -44,23 +41,52 @@ static uint64_t swapped_out_find_ranges(const struct blocks *blocks, struct swap
   return n;
 }
 
+/* The same, and of what spans have committed. */
+static uint64_t swapped_out_find_ranges(const struct pool *pool, struct swapped_out_range *ranges)
+{
+  const struct spans *spans = &pool->spans;
+  uint64_t n = swapped_out_find_blocks(&pool->heap.blocks, ranges);
+  for (uint32_t i = 0; i < spans->n; i++) {
+    uint64_t start, end = spans->items[i].start;
+    for (; span_next_run(pool, &spans->items[i], &start, &end); n++)
+      if (ranges) ranges[n] = (struct swapped_out_range){.start = start, .bytes = end - start};
+  }
+  return n;
+}
+
 static enum hipmm_status swapped_out_plan(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   struct swapped_out *swapped_out = &pool->swapped_out;
-  swapped_out->n_ranges = swapped_out_find_ranges(&pool->heap.blocks, NULL);
+  swapped_out->n_ranges = swapped_out_find_ranges(pool, NULL);
   if (!swapped_out->n_ranges) return HIPMM_OK;
   swapped_out->ranges = services->host_allocate(services, swapped_out->n_ranges * sizeof *swapped_out->ranges);
-  if (swapped_out->ranges) swapped_out_find_ranges(&pool->heap.blocks, swapped_out->ranges);
+  if (swapped_out->ranges) swapped_out_find_ranges(pool, swapped_out->ranges);
   for (uint64_t i = 0; swapped_out->ranges && i < swapped_out->n_ranges; i++) {
     swapped_out->ranges[i].offset = swapped_out->bytes;
     swapped_out->bytes += swapped_out->ranges[i].bytes;
   }
   swapped_out->n_pieces = (swapped_out->bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-  if (swapped_out->ranges)
-    swapped_out->is_pinned = services->host_allocate(services, swapped_out->n_pieces * sizeof *swapped_out->is_pinned);
-  if (swapped_out->is_pinned) return HIPMM_OK;
+  if (swapped_out->ranges) return HIPMM_OK;
   return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's records", 0, 0, 0);
+}
+
+/* No later call could try again, so a call that fails is repeated once. What stays pinned is not unmapped. */
+static void swapped_out_unmap(struct pool *pool)
+{
+  const struct hipmm_services *services = pool->services;
+  struct swapped_out *swapped_out = &pool->swapped_out;
+  for (uint64_t i = 0; swapped_out->content && i < swapped_out->n_mapped; i++) {
+    char *piece = swapped_out->content + i * PIECE_BYTES;
+    if (swapped_out->is_pinned[i] && services->hip->HostUnregister(piece) && services->hip->HostUnregister(piece))
+      services->hip->GetLastError();
+    else
+      munmap(piece, PIECE_BYTES);
+  }
+  services->host_free(services, swapped_out->is_pinned, swapped_out->n_mapped * sizeof *swapped_out->is_pinned);
+  swapped_out->content = NULL;
+  swapped_out->is_pinned = NULL;
+  swapped_out->n_mapped = 0;
 }
 
 /* Addresses without memory. A fork would copy what is pinned, and the child has no use for it. */
@@ -68,72 +94,47 @@ static enum hipmm_status swapped_out_reserve(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   struct swapped_out *swapped_out = &pool->swapped_out;
-  uint64_t available = host_memory_available("");
+  if (swapped_out->n_mapped >= swapped_out->n_pieces) return HIPMM_OK; /* kept */
+  swapped_out_unmap(pool);
+  uint64_t bytes = swapped_out->n_pieces * PIECE_BYTES, available = host_memory_available("");
   available -= available / 16; /* stays for the rest of the machine */
-  if (swapped_out->bytes > available)
+  if ((pool->save_to == SAVE_TO_PINNED_KEPT ? bytes : swapped_out->bytes) > available) /* see copying_pin() */
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "the host has {0:bytes} left for it", available, 0, 0);
-  void *ptr =
-      mmap(NULL, swapped_out->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  swapped_out->is_pinned = services->host_allocate(services, swapped_out->n_pieces * sizeof *swapped_out->is_pinned);
+  if (!swapped_out->is_pinned)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's records", 0, 0, 0);
+  swapped_out->n_mapped = swapped_out->n_pieces;
+  void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (ptr == MAP_FAILED)
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "the host has no addresses left for it", 0, 0, 0);
-  madvise(ptr, swapped_out->bytes, MADV_HUGEPAGE);
-  madvise(ptr, swapped_out->bytes, MADV_DONTFORK);
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "out of host memory: no addresses are left for it", 0, 0,
+                            0);
+  madvise(ptr, bytes, MADV_HUGEPAGE);
+  madvise(ptr, bytes, MADV_DONTFORK);
   swapped_out->content = ptr;
   return HIPMM_OK;
 }
 
-/* No later call could try again, so a call that fails is repeated once. What stays pinned is not unmapped. */
-void swapped_out_close(struct pool *pool)
-{
-  const struct hipmm_services *services = pool->services;
-  struct swapped_out *swapped_out = &pool->swapped_out;
-  for (uint64_t i = 0; swapped_out->content && i < swapped_out->n_pieces; i++) {
-    char *piece = swapped_out->content + i * PIECE_BYTES;
-    if (swapped_out->is_pinned[i] && services->hip->HostUnregister(piece) && services->hip->HostUnregister(piece))
-      services->hip->GetLastError();
-    else
-      munmap(piece, swapped_out_piece_bytes(swapped_out, i));
-  }
-  services->host_free(services, swapped_out->is_pinned, swapped_out->n_pieces * sizeof *swapped_out->is_pinned);
-  services->host_free(services, swapped_out->ranges, swapped_out->n_ranges * sizeof *swapped_out->ranges);
-  *swapped_out = (struct swapped_out){0};
-}
-
 /* ---- Copies ---- */
 
-/* What the threads of one direction share. */
 struct copying {
+  struct stager stager; /* first */
   struct pool *pool;
   bool is_restoring;
-  atomic_uint_fast64_t next_piece;
-  atomic_bool has_failed;
-  const char *call; /* the first that failed */
-  int code;
-  uint64_t bytes;
 };
 
-/* Returns whether the call succeeded. The first failure ends the work of all threads. */
-static bool copying_check(struct copying *copying, const char *call, int code, uint64_t bytes)
-{
-  if (!code) return true;
-  if (atomic_exchange(&copying->has_failed, true)) return false;
-  copying->call = call;
-  copying->code = code;
-  copying->bytes = bytes;
-  return false;
-}
-
-/* What is written first is committed by several threads at a time; pinning would commit it in one thread after the other. */
+/* What is written first is committed by several threads at a time; pinning would commit it in one thread after the other. What
+ * is kept is pinned whole, since the next content may need all of the piece. */
 static bool copying_pin(struct copying *copying, uint64_t piece)
 {
   struct swapped_out *swapped_out = &copying->pool->swapped_out;
   char *content = swapped_out->content + piece * PIECE_BYTES;
-  uint64_t bytes = swapped_out_piece_bytes(swapped_out, piece);
-  if (swapped_out->is_pinned[piece]) return true;
+  uint32_t save_to = copying->pool->save_to;
+  uint64_t bytes = save_to == SAVE_TO_PINNED_KEPT ? PIECE_BYTES : swapped_out_piece_bytes(swapped_out, piece);
+  if (swapped_out->is_pinned[piece] || save_to == SAVE_TO_PAGEABLE) return true;
   for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) ((volatile char *)content)[i] = 0;
   int code = copying->pool->services->hip->HostRegister(content, bytes, HIPMM_HIP_HOST_REGISTER_PORTABLE);
   swapped_out->is_pinned[piece] = !code;
-  return copying_check(copying, "hipHostRegister", code, bytes);
+  return stager_check(&copying->stager, "hipHostRegister", code, bytes);
 }
 
 /* Chunk by chunk. What was freed since it was saved may be uncommitted, and an exported chunk has its content still. */
@@ -148,11 +149,11 @@ static bool copying_run_range(struct copying *copying, uint64_t start, uint64_t 
     uint64_t from = begin > start ? begin : start, stop = at < end ? at : end;
     if (chunk_of(chunks, chunk)->is_exported) continue;
     void *device = (void *)(uintptr_t)from, *swapped_out = host + (from - start);
-    good = copying_check(copying, "hipMemcpyAsync",
-                         hip->MemcpyAsync(copying->is_restoring ? device : swapped_out,
-                                          copying->is_restoring ? swapped_out : device, stop - from,
-                                          HIPMM_HIP_MEMCPY_DEFAULT, stream),
-                         0);
+    good = stager_check(&copying->stager, "hipMemcpyAsync",
+                        hip->MemcpyAsync(copying->is_restoring ? device : swapped_out,
+                                         copying->is_restoring ? swapped_out : device, stop - from,
+                                         HIPMM_HIP_MEMCPY_DEFAULT, stream),
+                        0);
   }
   return good;
 }
@@ -171,11 +172,13 @@ static uint64_t swapped_out_find_range(const struct swapped_out *swapped_out, ui
   return low;
 }
 
-static bool copying_run_piece(struct copying *copying, uint64_t piece, hipmm_stream_t stream)
+static bool copying_run_piece(struct stager *stager, uint64_t piece, unsigned thread, hipmm_stream_t stream)
 {
+  struct copying *copying = (struct copying *)stager;
   const struct swapped_out *swapped_out = &copying->pool->swapped_out;
   uint64_t begin = piece * PIECE_BYTES, end = begin + swapped_out_piece_bytes(swapped_out, piece);
   bool good = copying_pin(copying, piece);
+  (void)thread;
   for (uint64_t i = swapped_out_find_range(swapped_out, begin);
        good && i < swapped_out->n_ranges && swapped_out->ranges[i].offset < end; i++) {
     const struct swapped_out_range *range = &swapped_out->ranges[i];
@@ -187,56 +190,44 @@ static bool copying_run_piece(struct copying *copying, uint64_t piece, hipmm_str
   return good;
 }
 
-/* One thread's part. Its stream is non-blocking: it waits for no other stream, and can be used while others are
- * captured. */
-static void *copying_run(void *arg)
-{
-  struct copying *copying = arg;
-  const struct hipmm_services *services = copying->pool->services;
-  int previous = services->enter_device(services), code;
-  hipmm_stream_t stream;
-  if (copying_check(copying, "hipStreamCreateWithFlags",
-                    services->hip->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0)) {
-    uint64_t piece;
-    while (!atomic_load(&copying->has_failed) &&
-           (piece = atomic_fetch_add(&copying->next_piece, 1)) < copying->pool->swapped_out.n_pieces)
-      copying_run_piece(copying, piece, stream);
-    code = services->hip->StreamSynchronize(stream);
-    if (code) services->hip->StreamSynchronize(stream); /* copies may go on */
-    copying_check(copying, "hipStreamSynchronize", code, 0);
-    if (services->hip->StreamDestroy(stream)) services->hip->GetLastError();
-  }
-  services->leave_device(services, previous);
-  return NULL;
-}
-
-/* By the calling thread and as many more as can be had. */
 static enum hipmm_status swapped_out_copy(struct pool *pool, bool is_restoring)
 {
   const struct hipmm_services *services = pool->services;
-  struct copying copying = {.pool = pool, .is_restoring = is_restoring};
-  pthread_t threads[MOST_THREADS];
+  struct copying copying = {
+      .stager = {.services = services, .copy_piece = copying_run_piece, .n_pieces = pool->swapped_out.n_pieces},
+      .pool = pool,
+      .is_restoring = is_restoring};
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  uint64_t n = 0, most = pool->swapped_out.n_pieces;
-  if (!pool->swapped_out.n_pieces) return HIPMM_OK;
-  if (processors > 0 && most > (uint64_t)processors) most = (uint64_t)processors;
-  if (most > MOST_THREADS) most = MOST_THREADS;
-  while (n + 1 < most && !thread_start(&threads[n], NULL, copying_run, &copying)) n++;
-  copying_run(&copying);
-  while (n) pthread_join(threads[--n], NULL);
-  if (!copying.has_failed) return HIPMM_OK;
-  return services->refuse_hip(services, copying.call, copying.code, copying.bytes);
+  if (stager_run(&copying.stager, processors > 0 ? (unsigned)processors : STAGER_MOST_THREADS)) return HIPMM_OK;
+  return services->refuse_hip(services, copying.stager.call, copying.stager.code, copying.stager.bytes);
 }
 
 /* ---- For suspend.c ---- */
 
+void swapped_out_close(struct pool *pool)
+{
+  struct swapped_out *swapped_out = &pool->swapped_out;
+  pool->services->host_free(pool->services, swapped_out->ranges, swapped_out->n_ranges * sizeof *swapped_out->ranges);
+  swapped_out->ranges = NULL;
+  swapped_out->n_ranges = swapped_out->n_pieces = swapped_out->bytes = 0;
+  if (pool->save_to != SAVE_TO_PINNED_KEPT) swapped_out_unmap(pool);
+}
+
+void swapped_out_release(struct pool *pool)
+{
+  swapped_out_close(pool);
+  swapped_out_unmap(pool);
+}
+
 enum hipmm_status swapped_out_open(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
+  bool can_pin = services->hip->HostRegister && services->hip->HostUnregister;
   enum hipmm_status status = swapped_out_plan(pool);
-  if (!status && pool->swapped_out.bytes && (!services->hip->HostRegister || !services->hip->HostUnregister))
+  if (!status && pool->swapped_out.bytes && pool->save_to != SAVE_TO_PAGEABLE && !can_pin)
     status = services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
-                            "this runtime does not export hipHostRegister; discard the content");
+                            "this runtime does not export hipHostRegister; discard the content, or set save_to to "
+                            "\"pageable\"");
   if (!status && pool->swapped_out.bytes) status = swapped_out_reserve(pool);
   if (!status) status = swapped_out_copy(pool, false);
   if (hipmm_is_out_of_memory(status))
@@ -244,7 +235,7 @@ enum hipmm_status swapped_out_open(struct pool *pool)
                       "stays in use: there is too little host memory to save {0:bytes}; free host memory, or "
                       "discard the content",
                       pool->swapped_out.bytes, 0, 0, 0);
-  if (status) swapped_out_close(pool);
+  if (status) swapped_out_release(pool);
   return status;
 }
 

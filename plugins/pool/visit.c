@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* visit.c: shows what the pool holds, for introspection: first what the heaps of threads hold, then the other blocks of
- * each range or segment in the order of addresses. Holds the pool's lock and pauses the caches meanwhile. */
+ * each range or segment in the order of addresses, then what spans have committed. Holds the pool's lock and pauses the caches meanwhile. */
 #include "allocate.h"
 
 struct visit {
@@ -73,12 +73,23 @@ static void visit_show_block(struct visit *visit, const struct block *block)
 
 static void visit_show_all(struct visit *visit)
 {
-  const struct blocks *blocks = &visit->pool->heap.blocks;
-  for (uint32_t first = 1; first < blocks->count; first++) {
-    const struct block *block = block_of(blocks, first);
-    if (block_state(block) == BLOCK_UNUSED || block->before) continue; /* no region begins here */
+  const struct heap *heap = &visit->pool->heap;
+  for (uint32_t first = BLOCK_NONE; (first = heap_next_region(heap, first));) {
     visit->barrier = HIPMM_EXTENT_BARRIER;
-    for (uint32_t id = first; id; id = block_of(blocks, id)->after) visit_show_block(visit, block_of(blocks, id));
+    for (uint32_t id = first; id; id = heap_block(heap, id)->after) visit_show_block(visit, heap_block(heap, id));
+  }
+}
+
+static void visit_show_spans(struct visit *visit)
+{
+  const struct hipmm_extent live = {.state = HIPMM_EXTENT_LIVE};
+  const struct spans *spans = &visit->pool->spans;
+  for (uint32_t i = 0; i < spans->n; i++) {
+    uint64_t start, end = spans->items[i].start;
+    while (span_next_run(visit->pool, &spans->items[i], &start, &end)) {
+      visit->barrier = HIPMM_EXTENT_BARRIER;
+      visit_show(visit, start, end - start, live, STREAM_READY);
+    }
   }
 }
 
@@ -92,6 +103,7 @@ enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const st
   if (status) return status;
   caches_pause(&visit.pool->caches, &visit.pool->heap);
   visit_show_all(&visit);
+  visit_show_spans(&visit);
   caches_resume(&visit.pool->caches);
   biased_lock_release(&visit.pool->lock);
   return HIPMM_OK;

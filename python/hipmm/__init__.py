@@ -46,13 +46,17 @@ from ._errors import (
     PluginError,
     StateError,
 )
-from ._hipmm import Buffer, Resource, Stream, View, flush_log, register_allocator, register_failure_handler
+from ._hipmm import Buffer, Resource, Stream, View, control_reply, flush_log, on_control
+from ._hipmm import register_allocator, register_failure_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, SupportsIndex
 
+    from ._growing import GrowingBuffer
+    from ._movable import MovableBuffer
+    from ._reservation import Reservation
     from .profiler import Profile, Records, Statistics
 
 __version__: str = _hipmm.version()
@@ -64,6 +68,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "FileError",
+    "GrowingBuffer",
     "InternalError",
     "LimitError",
     "MemoryError",
@@ -75,6 +80,7 @@ __all__ = [
     "Stream",
     "View",
     "allocate",
+    "control_reply",
     "create",
     "current_device",
     "device_count",
@@ -90,11 +96,14 @@ __all__ = [
     "init",
     "is_initialized",
     "library",
+    "movable",
+    "on_control",
     "paths",
     "profile",
     "query",
     "register_allocator",
     "register_failure_handler",
+    "reserve",
     "reset_resource",
     "resource",
     "runtime",
@@ -112,17 +121,37 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    """GrowingBuffer, whose module a program that has none need not import."""
+    if name != "GrowingBuffer":
+        raise AttributeError(f"module 'hipmm' has no attribute {name!r}")
+    from ._growing import GrowingBuffer
+
+    globals()[name] = GrowingBuffer
+    return GrowingBuffer
+
+
 # ---- Initialisation
 
 
-def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> None:
+def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, limit: int | str | None = None) -> None:
     """Reads a graph and chooses the runtime; devices are not touched before their first use.
 
-    `graph` is the path of a file, a dict of the same form, or None: the file that HIPMM_CONFIG names, else
-    ./hipmm.json, else the system's hipmm/hipmm.json, else a plain `device` resource. Raises ConfigError for a mistake in the graph
+    `graph` is the path of a file, a dict of the same form, a stack such as "pool,device", or None: the graph or the file in
+    HIPMM_CONFIG, else ./hipmm.json, else the system's hipmm/hipmm.json, else a plain `device` resource. `limit`, for a dict or
+    a stack, is the most physical memory of a device that the process may hold: a number of bytes, "8GiB", "45% of total" or
+    "share" (the graph's "limit_physical"). Raises ConfigError for a mistake in the graph
     (FileError if the file cannot be read), and StateError if hipmm is initialised with another graph. With the same graph
     it counts: every init() has its finalize().
     """
+    if isinstance(graph, str) and "," in graph and graph.lstrip()[:1] != "{" and not os.path.exists(graph):
+        graph = {"stack": [word.strip() for word in graph.split(",")]}
+    if limit is not None:
+        if not isinstance(graph, Mapping):
+            raise ValueError('limit= is for a dict or a stack such as "pool,device"; in a file, write "limit_physical"')
+        if "limit_physical" in graph:
+            raise ValueError('the graph has a "limit_physical" already; leave limit= out')
+        graph = {**graph, "limit_physical": limit}
     if graph is None:
         _hipmm.start(None, None)
     elif isinstance(graph, (str, os.PathLike)):
@@ -308,6 +337,43 @@ def from_dlpack(source: Any, stream: Any = None) -> View:
     from ._arrays import from_dlpack
 
     return from_dlpack(source, stream)
+
+
+def movable(nbytes: int | str, *, resource: Resource | None = None) -> MovableBuffer:
+    """A buffer of the nearest `spilling` resource at or below `resource` (None: the current one). It may be moved to the host or to a
+    file while it is not pinned:
+
+        buffer = hipmm.movable("1GiB")
+        with buffer.pinned() as array:
+            tensor = torch.as_tensor(array, device="cuda")
+    """
+    from ._movable import MovableBuffer
+    from ._reservation import _bytes
+
+    return MovableBuffer(_bytes(nbytes), resource)
+
+
+def reserve(
+    nbytes: int | str,
+    timeout: float | None = None,
+    *,
+    priority: int = 0,
+    name: str | None = None,
+    resource: Resource | None = None,
+) -> Reservation:
+    """Reserves memory of the nearest `reserving` resource at or below `resource` (None: the current one):
+
+        with hipmm.reserve("4GiB", timeout=30) as memory:
+            data = hipmm.Buffer(1 << 30, resource=memory)
+
+    `with` waits for its turn without the GIL, `timeout` seconds at most (None: for ever; 0: it only tries). `async with` waits in
+    an executor. The highest priority goes first, and requests of one priority go in the order of their calls. Raises LimitError
+    if there is no room in time; the message names the holders. The end of the block gives back what was not spent. Live
+    blocks keep what they use.
+    """
+    from ._reservation import Reservation, _bytes
+
+    return Reservation(_bytes(nbytes), timeout, priority, name, resource)
 
 
 # ---- Inspection

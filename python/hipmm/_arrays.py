@@ -15,7 +15,7 @@ from . import _hipmm
 from ._hipmm import Buffer, Resource, Stream, View
 
 # Types of resources whose memory the host can read and write.
-_OF_HOST = frozenset({"managed", "async_managed", "pinned", "host", "system", "sam_headroom"})
+_OF_HOST = frozenset({"managed", "async_managed", "pinned", "async_pinned", "host", "system", "sam_headroom"})
 
 # Devices of DLPack.
 _CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _EXTENSION, _CUDA_MANAGED = 1, 2, 3, 10, 11, 12, 13
@@ -270,7 +270,7 @@ def dlpack_device(buffer: Buffer) -> tuple[int, int]:
     types, is_cuda = _types(buffer), runtime == "nvidia"
     if types == {"host"}:
         return _CPU, 0
-    if types == {"pinned"}:
+    if types and types <= {"pinned", "async_pinned"}:
         return (_CUDA_HOST if is_cuda else _ROCM_HOST), buffer.device
     if types == {"managed"} and is_cuda:
         return _CUDA_MANAGED, buffer.device

@@ -273,6 +273,7 @@ def install(torch: Any, may_be_newer: bool = False) -> None:
     _share_by_pytorch(torch, library)
     _watch_changes(torch, library)
     _watch_settings(torch)
+    _leave_ranges_unregistered()
 
 
 def _share_by_pytorch(torch: Any, library: ctypes.CDLL) -> None:
@@ -334,6 +335,16 @@ def _watch_settings(torch: Any) -> None:
             return result
 
         setattr(torch._C, name, watched)
+
+
+def _leave_ranges_unregistered() -> None:
+    """With this setting PyTorch registers all memory with NCCL, in segments that do not change until they are freed. PyTorch
+    ignores the setting for its own expandable segments. hipmm turns it off, since its ranges change: NCCL and the network
+    card would go on using the memory that was there before."""
+    for name in ("TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK", "NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"):
+        if os.environ.get(name, "").upper() in ("1", "Y", "YES", "T", "TRUE"):
+            os.environ[name] = "0"
+            _say(f"{name} is turned off: the memory that hipmm holds changes; register a MemPool")
 
 
 def _watch_changes(torch: Any, library: ctypes.CDLL) -> None:

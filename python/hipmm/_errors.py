@@ -99,6 +99,7 @@ _ADVICE = {
     "use the graph in use (hipmm_init_if_needed()), build a stack beside it (hipmm_stack_build_from_file()), or call "
     "hipmm_finalize() before": "use the graph in use (hipmm.is_initialized() tells), or call hipmm.finalize() before",
     "hipmm_allocator_register": "hipmm.register_allocator",
+    "hipmm_control_register": "hipmm.on_control",
     "hipmm_failure_handler_register": "hipmm.register_failure_handler",
     "hipmm_list() gives all paths": "hipmm.paths() gives all paths",
     "hipmm_get() reads it": "hipmm.get() reads it",

@@ -83,8 +83,12 @@ def _follows_local_rank(graph: Any) -> bool:
     """Whether the graph gives each rank its device. A file that cannot be read is the business of hipmm.init()."""
     if not isinstance(graph, Mapping):
         try:
-            with open(graph or os.environ.get("HIPMM_CONFIG") or "hipmm.json", encoding="utf-8") as file:
-                graph = json.load(file)
+            named = graph or os.environ.get("HIPMM_CONFIG") or "hipmm.json"
+            if isinstance(named, str) and named.lstrip().startswith("{"):
+                graph = json.loads(named)
+            else:
+                with open(named, encoding="utf-8") as file:
+                    graph = json.load(file)
         except (OSError, ValueError):
             return False
     return isinstance(graph, Mapping) and graph.get("current_device") == "local_rank"

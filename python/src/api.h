@@ -7,8 +7,12 @@
 #define HIPMM_PYTHON_SRC_API_H
 
 #include <hipmm/buffer.h>
+#include <hipmm/control.h>
 #include <hipmm/hipmm.h>
 #include <hipmm/inspect.h>
+#include <hipmm/reserve.h>
+#include <hipmm/span.h>
+#include <hipmm/spill.h>
 #include <hipmm/stream.h>
 #include <hipmm/torch.h>
 
@@ -17,15 +21,15 @@
   X(allocate_aligned) X(allocator_register) X(buffer_bytes) X(buffer_capacity_bytes) X(buffer_copy) \
   X(buffer_create) X(buffer_data) X(buffer_destroy) X(buffer_device) X(buffer_fill) X(buffer_read) \
   X(buffer_read_async) X(buffer_reserve) X(buffer_resize) X(buffer_resource) X(buffer_shrink_to_fit) \
-  X(buffer_stream) X(buffer_try_create) X(buffer_try_destroy) X(buffer_write) X(buffer_write_async) X(deallocate_aligned) X(device_attribute) X(device_count) \
+  X(buffer_stream) X(buffer_try_create) X(buffer_try_destroy) X(buffer_write) X(buffer_write_async) X(control_register) X(control_reply) X(deallocate_aligned) X(device_attribute) X(device_count) \
   X(device_current) X(device_held_bytes) X(device_memory) X(device_name) X(device_set) X(driver_version) \
   X(failure_handler_register) X(finalize) X(get) X(init) X(init_from_file) X(init_from_string) X(init_if_needed) \
-  X(is_initialized) X(last_error) X(list) X(log_set_sink) X(mempool_register) X(query) X(resource_create_from) \
+  X(is_initialized) X(last_error) X(list) X(log_set_sink) X(mempool_register) X(movable_create) X(movable_destroy) X(movable_pin) X(movable_unpin) X(query) X(reservation_release) X(reservation_resize) X(reserve) X(resource_create_from) \
   X(resource_access) X(resource_device) X(resource_get_by_name) X(resource_get_current) X(resource_get_for_device) X(resource_name) \
   X(resource_perform) X(resource_query) X(resource_release) X(resource_report) X(resource_reset_peaks) \
   X(resource_resume) X(resource_retain) X(resource_set_for_device) X(resource_suspend) X(resource_trim) X(resource_type) X(resource_upstream) \
   X(resource_upstream_count) X(resource_visit_blocks) X(runtime) X(runtime_version) X(set) X(snapshot) \
-  X(statistics_get) X(statistics_pop) X(statistics_push) X(stream_create) X(stream_destroy) X(stream_is_default) \
+  X(span_commit) X(span_create) X(span_decommit) X(span_destroy) X(statistics_get) X(statistics_pop) X(statistics_push) X(stream_create) X(stream_destroy) X(stream_is_default) \
   X(stream_query) X(stream_retain) X(stream_retire) X(stream_synchronize) X(stream_wait) X(string_free) \
   X(torch_memory) X(torch_reset_peak) X(version)
 /* clang-format on */

@@ -283,6 +283,91 @@ static PyObject *callback_flush_log(PyObject *module, PyObject *unused)
   Py_RETURN_NONE;
 }
 
+/* ---- Control from outside ----
+ *
+ * A thread of hipmm asks, and needs no GIL for it: Python's main thread calls the function soon after, as for the log. */
+
+static struct callback_action {
+  const char *name;
+  PyObject *function; /* with the GIL; NULL: none */
+} callback_actions[] = {{"suspend", NULL}, {"resume", NULL}};
+
+enum { CALLBACK_ACTIONS = sizeof callback_actions / sizeof *callback_actions };
+
+/* The status of a reply after an exception (NULL: none). That of hipmm's own exception gets the thread's last message with it. For
+ * others it is one that the thread's last error, which is older, does not have. */
+static enum hipmm_status callback_refusal(PyObject *exception)
+{
+  struct hipmm_error last = {.struct_size = sizeof last};
+  PyObject *status = exception ? PyObject_GetAttrString(exception, "status") : NULL;
+  api.last_error(&last);
+  bool is_last = status && PyLong_Check(status) && PyLong_AsLong(status) == last.status && last.status;
+  if (exception) PyErr_Clear();
+  Py_XDECREF(status);
+  if (is_last) return last.status;
+  return last.status == HIPMM_E_STATE ? HIPMM_E_NOT_SUPPORTED : HIPMM_E_STATE;
+}
+
+/* A function that returns True has done it. */
+static int callback_act(void *action_)
+{
+  struct callback_action *action = action_;
+  PyObject *function = Py_XNewRef(action->function), *type, *exception, *trace;
+  PyObject *done = function ? PyObject_CallNoArgs(function) : NULL;
+  PyErr_Fetch(&type, &exception, &trace);
+  if (type) PyErr_NormalizeException(&type, &exception, &trace);
+  enum hipmm_status result = done ? HIPMM_OK : callback_refusal(exception);
+  PyErr_Restore(type, exception, trace);
+  if (type) PyErr_WriteUnraisable(function);
+  if (!done || done == Py_True) (void)api.control_reply(action->name, result); /* unless the function has */
+  Py_XDECREF(done);
+  Py_XDECREF(function);
+  return 0;
+}
+
+static void callback_ask(void *action_)
+{
+  const struct callback_action *action = action_;
+  if (!Py_IsInitialized() || Py_AddPendingCall(callback_act, action_))
+    (void)api.control_reply(action->name, callback_refusal(NULL)); /* Python ends, or its queue of calls is full */
+}
+
+static PyObject *callback_on_control(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  PyObject *function;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "sO:on_control", &name, &function)) return NULL;
+  if (function == Py_None) function = NULL;
+  if (callback_check(function)) return NULL;
+  struct callback_action *action = NULL;
+  for (int i = 0; i < CALLBACK_ACTIONS; i++)
+    if (!strcmp(name, callback_actions[i].name)) action = &callback_actions[i];
+  PyObject *before = action ? action->function : NULL;
+  if (action) action->function = Py_XNewRef(function); /* first: a request may come at once */
+  CALL(status, api.control_register(name, function ? callback_ask : NULL, action));
+  Py_XDECREF(before);
+  return call_result(status);
+}
+
+static PyObject *callback_control_reply(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  int is_done = 1;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "s|p:control_reply", &name, &is_done)) return NULL;
+  PyObject *type, *exception, *trace;
+  PyErr_GetExcInfo(&type, &exception, &trace);
+  enum hipmm_status result = is_done ? HIPMM_OK : callback_refusal(exception == Py_None ? NULL : exception);
+  Py_XDECREF(type);
+  Py_XDECREF(exception);
+  Py_XDECREF(trace);
+  CALL(status, api.control_reply(name, result));
+  return call_result(status);
+}
+
 /* At exit, while Python still runs: later lines of the log go where they went without the function, and memory that is
  * from functions of Python is left to the end of the process. */
 static PyObject *callback_close(PyObject *module, PyObject *unused)
@@ -290,6 +375,10 @@ static PyObject *callback_close(PyObject *module, PyObject *unused)
   (void)module, (void)unused;
   enum hipmm_status status = HIPMM_OK;
   if (log_function) CALL(status, api.log_set_sink(NULL, NULL, HIPMM_LOG_WARNING));
+  for (int i = 0; i < CALLBACK_ACTIONS; i++) {
+    if (callback_actions[i].function) CALL(status, api.control_register(callback_actions[i].name, NULL, NULL));
+    Py_CLEAR(callback_actions[i].function);
+  }
   (void)status;
   callback_drain_log(NULL);
   Py_CLEAR(log_function);
@@ -310,6 +399,19 @@ PyMethodDef callback_methods[] = {
      "try again. An exception in it reaches the caller of the allocation."},
     {"register_mempool", callback_register_mempool, METH_VARARGS, NULL},
     {"forget", callback_forget, METH_VARARGS, NULL},
+    {"on_control", callback_on_control, METH_VARARGS,
+     "on_control(action, function)\n--\n\nCalls function() when `hipmm ctl` asks for `action`, \"suspend\" or "
+     "\"resume\": in "
+     "Python's main thread, between two statements. If it returns True, it has done what was asked for. If it raises, "
+     "the "
+     "request fails. Otherwise the program calls control_reply() at its safe point. None: the program does it no more. "
+     "Raises "
+     "hipmm.ArgumentError for another action."},
+    {"control_reply", callback_control_reply, METH_VARARGS,
+     "control_reply(action, done=True)\n--\n\nSays that the program has done what `hipmm ctl` asked for, or with "
+     "done=False that "
+     "it cannot; within `except` the reason is that of hipmm's exception. Raises hipmm.StateError if nobody has "
+     "asked."},
     {"set_log_sink", callback_set_log_sink, METH_VARARGS, NULL},
     {"flush_log", callback_flush_log, METH_NOARGS,
      "flush_log()\n--\n\nCalls the function of set_log_sink() with the lines that it has not had yet."},

@@ -176,6 +176,7 @@ void buffer_let_move(PyObject *self);
 
 int buffer_init(PyObject *module);
 int resource_init(PyObject *module);
+int span_init(PyObject *module);
 int stream_init(PyObject *module);
 int view_init(PyObject *module);
 

@@ -107,7 +107,7 @@ PyMODINIT_FUNC PyInit__hipmm(void)
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
     if (PyModule_AddFunctions(module, methods[i])) goto failed;
   if (call_init(module) || stream_init(module) || resource_init(module) || buffer_init(module) || view_init(module) ||
-      callback_init(module))
+      span_init(module) || callback_init(module))
     goto failed;
   return module;
 failed:

@@ -166,6 +166,110 @@ static PyObject *runtime_create(PyObject *module, PyObject *args)
   return resource ? resource_wrap(resource) : NULL;
 }
 
+/* ---- Reservations ---- */
+
+/* (resource or None, bytes, timeout in ns, priority, name or None) */
+static PyObject *runtime_reserve(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given, *size;
+  long long timeout, priority;
+  struct hipmm_reserve_request request = {.struct_size = sizeof request};
+  struct hipmm_resource *reservation = NULL;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OOLLz", &given, &size, &timeout, &priority, &request.name)) return NULL;
+  if (resource_from(given, &request.resource) || size_from(size, "nbytes", &request.bytes)) return NULL;
+  request.timeout_ns = timeout;
+  request.priority = priority;
+  CALL(status, api.reserve(&request, &reservation));
+  return status ? call_raise() : resource_wrap(reservation);
+}
+
+static PyObject *runtime_resize_reservation(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given, *size;
+  struct hipmm_resource *reservation;
+  size_t bytes;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OO", &given, &size)) return NULL;
+  if (resource_from(given, &reservation) || size_from(size, "nbytes", &bytes)) return NULL;
+  CALL(status, api.reservation_resize(reservation, bytes));
+  return call_result(status);
+}
+
+/* The object keeps its reference. */
+static PyObject *runtime_release_reservation(PyObject *module, PyObject *given)
+{
+  (void)module;
+  struct hipmm_resource *reservation;
+  enum hipmm_status status;
+  if (resource_from(given, &reservation)) return NULL;
+  api.resource_retain(reservation);
+  CALL(status, api.reservation_release(reservation));
+  if (!status) Py_RETURN_NONE;
+  call_raise();
+  api.resource_release(reservation);
+  return NULL;
+}
+
+/* ---- Movable buffers: capsules ---- */
+
+static const char movable_name[] = "hipmm.movable";
+
+/* A buffer that stays pinned is lost. */
+static void runtime_destroy_movable(PyObject *capsule)
+{
+  struct hipmm_movable *movable = PyCapsule_GetPointer(capsule, movable_name);
+  Py_BEGIN_ALLOW_THREADS api.movable_destroy(movable);
+  Py_END_ALLOW_THREADS
+}
+
+static PyObject *runtime_create_movable(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given, *size;
+  struct hipmm_resource *resource;
+  struct hipmm_movable *movable = NULL;
+  size_t bytes;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OO", &given, &size)) return NULL;
+  if (resource_from(given, &resource) || size_from(size, "nbytes", &bytes)) return NULL;
+  CALL(status, api.movable_create(resource, bytes, &movable));
+  if (status) return call_raise();
+  PyObject *capsule = PyCapsule_New(movable, movable_name, runtime_destroy_movable);
+  if (!capsule) api.movable_destroy(movable);
+  return capsule;
+}
+
+/* The address. */
+static PyObject *runtime_pin_movable(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *capsule, *given;
+  hipmm_stream_t stream;
+  void *ptr = NULL;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &given) || stream_from(given, &stream)) return NULL;
+  struct hipmm_movable *movable = PyCapsule_GetPointer(capsule, movable_name);
+  if (!movable) return NULL;
+  CALL(status, api.movable_pin(movable, stream, &ptr));
+  return status ? call_raise() : PyLong_FromVoidPtr(ptr);
+}
+
+static PyObject *runtime_unpin_movable(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *capsule, *given;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &given) || stream_from(given, &stream)) return NULL;
+  struct hipmm_movable *movable = PyCapsule_GetPointer(capsule, movable_name);
+  if (!movable) return NULL;
+  CALL(status, api.movable_unpin(movable, stream));
+  return call_result(status);
+}
+
 /* ---- Devices ---- */
 
 static PyObject *runtime_number(enum hipmm_status status, long value)
@@ -309,6 +413,12 @@ PyMethodDef runtime_methods[] = {{"start", runtime_start, METH_VARARGS, NULL},
                                  {"get_resource", runtime_get_resource, METH_VARARGS, NULL},
                                  {"set_resource", runtime_set_resource, METH_VARARGS, NULL},
                                  {"create", runtime_create, METH_VARARGS, NULL},
+                                 {"reserve", runtime_reserve, METH_VARARGS, NULL},
+                                 {"resize_reservation", runtime_resize_reservation, METH_VARARGS, NULL},
+                                 {"release_reservation", runtime_release_reservation, METH_O, NULL},
+                                 {"create_movable", runtime_create_movable, METH_VARARGS, NULL},
+                                 {"pin_movable", runtime_pin_movable, METH_VARARGS, NULL},
+                                 {"unpin_movable", runtime_unpin_movable, METH_VARARGS, NULL},
                                  {"device_count", runtime_device_count, METH_NOARGS, NULL},
                                  {"current_device", runtime_current_device, METH_NOARGS, NULL},
                                  {"set_device", runtime_set_device, METH_VARARGS, NULL},

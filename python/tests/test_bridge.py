@@ -341,6 +341,18 @@ def test_settings_without_a_counterpart_are_named_once(torch, monkeypatch, capfd
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("value, is_on", [("1", True), ("yes", True), ("True", True), ("0", False), ("", False)])
+def test_nccl_registers_no_ranges(torch, monkeypatch, capfd, value, is_on):
+    name = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
+    monkeypatch.setenv(name, value)
+    _bridge.install(torch)
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_char_p
+    assert libc.getenv(name.encode()) == (b"0" if is_on else value.encode())  # as PyTorch reads it
+    said = f"hipmm: {name} is turned off: the memory that hipmm holds changes; register a MemPool\n"
+    assert capfd.readouterr().err == (said if is_on else "")
+
+
 class Storage:
     """What a storage of PyTorch's is to the bridge: an address, in memory that `_cdata` is the address of."""
 

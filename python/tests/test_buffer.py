@@ -107,7 +107,7 @@ def test_contents():
 
 
 def test_fill_where_no_device_reaches():
-    for kind in ("host", "pinned", "managed"):
+    for kind in ("host", "pinned", "async_pinned", "managed"):
         buffer = Buffer(1000, hipmm.Stream(), hipmm.create(kind))
         buffer.fill(7)
         buffer.fill(8, 10, 5)

@@ -3,6 +3,7 @@
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -341,3 +342,66 @@ def test_functions_of_ended_stacks_are_dropped():
         gc.collect()
         assert not any(reference() for reference in references)
         assert all(reference() for reference in other[1]) and third
+
+
+def ctl(*arguments):
+    command = [os.path.join(os.path.dirname(hipmm.__file__), "bin", "hipmm"), "ctl", str(os.getpid()), *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def await_end(process):
+    """Lets the main thread run, which the functions are called in."""
+    end = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    return process.returncode, process.stderr.read()
+
+
+@pytest.mark.graph(None)
+def test_requests_from_outside(monkeypatch, tmp_path):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    hipmm.init({"runtime": "software", "control": True, "stack": ["pool", "device"]})
+    buffer, wanted = Buffer.copy_of(b"kept"), []
+    status, error = await_end(ctl("suspend"))
+    assert status == 1 and "hipmm.on_control" in error
+
+    def suspend():
+        assert threading.current_thread() is threading.main_thread()
+        hipmm.sleep()
+        return True
+
+    hipmm.on_control("suspend", suspend)
+    hipmm.on_control("resume", lambda: wanted.append("resume"))
+    assert await_end(ctl("suspend")) == (0, "")
+    assert hipmm.held_bytes()[0] == 0
+    resume = ctl("resume")
+    while not wanted:
+        time.sleep(0.01)
+    hipmm.wake()
+    hipmm.control_reply("resume")
+    assert await_end(resume) == (0, "")
+    assert buffer.read() == b"kept"
+    with pytest.raises(hipmm.StateError):
+        hipmm.control_reply("resume")
+    for done in range(2):  # the error above is not the reason, but one that is handled now is
+        resume = ctl("resume")
+        while len(wanted) < done + 2:
+            time.sleep(0.01)
+        try:
+            assert not done or hipmm.wake()
+            hipmm.control_reply("resume", False)
+        except hipmm.Error:
+            hipmm.control_reply("resume", False)
+        status, error = await_end(resume)
+        assert status == 1 and ("is not suspended" if done else ": not supported") in error
+    hipmm.on_control("resume", lambda: hipmm.wake() or True)
+    status, error = await_end(ctl("resume"))
+    assert status == 1 and "is not suspended" in error
+    with pytest.raises(hipmm.ArgumentError):
+        hipmm.on_control("explode", suspend)
+    with pytest.raises(TypeError, match="cannot be called"):
+        hipmm.on_control("suspend", 5)
+    hipmm.on_control("suspend", None)
+    assert await_end(ctl("suspend"))[0] == 1
+    hipmm.on_control("resume", None)

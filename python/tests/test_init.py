@@ -29,6 +29,50 @@ def test_a_graph_is_a_dict_a_path_or_found(tmp_path, monkeypatch):
 
 
 @pytest.mark.graph(None)
+def test_a_stack_is_a_line_of_types_with_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv("HIPMM_RUNTIME", "software")
+    hipmm.init("pool, device", limit="8MiB")
+    assert (hipmm.resource().type, hipmm.resource("device").type) == ("pool", "device")
+    buffer = hipmm.Buffer.copy_of(b"abc" * (1 << 20))
+    with pytest.raises(hipmm.MemoryError, match="limit_physical"):
+        hipmm.Buffer(8 << 20)
+    assert buffer.read() == b"abc" * (1 << 20)
+    del buffer
+    hipmm.finalize()
+    hipmm.init({"stack": ["device"]}, limit="45% of total")
+    total = hipmm.device_memory()[1]
+    with pytest.raises(hipmm.MemoryError, match="limit_physical"):
+        hipmm.Buffer(total * 46 // 100)
+    hipmm.Buffer(total * 44 // 100)
+    hipmm.finalize()
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "6")  # of the software device's two devices, each has three ranks
+    monkeypatch.setenv("HIPMM_SOFTWARE", "devices=2,memory=300MiB")
+    hipmm.init("pool,device", limit="share")
+    assert hipmm.device_count() == 2
+    with pytest.raises(hipmm.MemoryError, match="limit_physical"):
+        hipmm.Buffer(101 << 20)
+    hipmm.Buffer(96 << 20)
+    hipmm.finalize()
+    with pytest.raises(hipmm.ConfigError, match=r'/stack/0: unknown type "pol"; did you mean "pool"\?'):
+        hipmm.init("pol,device")
+    with pytest.raises(hipmm.ConfigError, match='/limit_physical: "8GIGS" is not a size'):
+        hipmm.init("pool,device", limit="8GIGS")
+    (tmp_path / "pool,device").write_text('{"stack": ["arena", "device"]}')
+    monkeypatch.chdir(tmp_path)
+    hipmm.init("pool,device")  # a file of this name goes first
+    assert hipmm.resource().type == "arena"
+    hipmm.finalize()
+    for graph in (None, "hipmm.json"):
+        with pytest.raises(ValueError, match=r'limit= is for a dict or a stack such as "pool,device"'):
+            hipmm.init(graph, limit="8MiB")
+    with pytest.raises(ValueError, match='has a "limit_physical" already'):
+        hipmm.init({"limit_physical": "1GiB"}, limit="8MiB")
+    monkeypatch.setenv("HIPMM_CONFIG", '{"stack": ["pool", "device"]}')
+    hipmm.init()
+    assert hipmm.resource().type == "pool"
+
+
+@pytest.mark.graph(None)
 def test_a_wrong_graph_says_where(tmp_path):
     with pytest.raises(hipmm.FileError, match="no_such.json") as caught:
         hipmm.init(tmp_path / "no_such.json")

@@ -7,7 +7,7 @@
  *     A  a resource on the path of allocations, which refuses stale ones, and cannot recognise what never was one
  *     p  another pointer; P: which may be NULL      n  a number; "=" and a value that is out of range
  *     X  a pointer that may be NULL, and is not
- *     B H L E  a buffer, host buffer, stream pool, stream event; b h l e: which may be NULL
+ *     B H L E M  a buffer, host buffer, stream pool, stream event, movable buffer; b h l e m: which may be NULL
  *
  * A refusal must name the argument, or contain the words after "~". */
 #include "functions.h"
@@ -68,6 +68,8 @@ const struct function functions[] = {
     {"hipmm_failure_handler_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:failure"},
     {"hipmm_region_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:region"},
     {"hipmm_mempool_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:mempool"},
+    {"hipmm_control_register", RETURNS_STATUS, NEEDS_NOTHING, "p:action P:request P:arg"},
+    {"hipmm_control_reply", RETURNS_STATUS, NEEDS_NOTHING, "p:action n:result"},
     {"hipmm_hooks_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:hooks"},
     {"hipmm_host_allocator_set", RETURNS_STATUS, NEEDS_NOTHING, "P:allocator"},
     {"hipmm_stream_retain", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device s:stream"},
@@ -174,6 +176,17 @@ const struct function functions[] = {
     {"hipmm_host_buffer_stream", RETURNS_POINTER, NEEDS_NOTHING, "H:buffer"},
     {"hipmm_host_buffer_device", RETURNS_NUMBER, NEEDS_NOTHING, "H:buffer"},
     {"hipmm_host_buffer_resource", RETURNS_POINTER, NEEDS_NOTHING, "H:buffer"},
+    {"hipmm_reserve", RETURNS_STATUS, NEEDS_INITIALISATION, "p:request o:reservation_out"},
+    {"hipmm_reservation_resize", RETURNS_STATUS, NEEDS_INITIALISATION, "p:reservation n:bytes"},
+    {"hipmm_reservation_release", RETURNS_STATUS, NEEDS_INITIALISATION, "p:reservation"},
+    {"hipmm_span_create", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:bytes o:granule_out o:ptr_out"},
+    {"hipmm_span_commit", RETURNS_STATUS, NEEDS_NOTHING, "p:ptr n:offset n:bytes"},
+    {"hipmm_span_decommit", RETURNS_STATUS, NEEDS_NOTHING, "p:ptr n:offset n:bytes s:stream"},
+    {"hipmm_span_destroy", RETURNS_STATUS, NEEDS_NOTHING, "P:ptr s:stream"},
+    {"hipmm_movable_create", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:bytes o:movable_out"},
+    {"hipmm_movable_destroy", RETURNS_STATUS, NEEDS_NOTHING, "m:movable"},
+    {"hipmm_movable_pin", RETURNS_STATUS, NEEDS_NOTHING, "M:movable S:stream o:ptr_out"},
+    {"hipmm_movable_unpin", RETURNS_STATUS, NEEDS_NOTHING, "M:movable S:stream"},
     {"hipmm_share_export_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:fd_out"},
     {"hipmm_share_export_block", RETURNS_STATUS, NEEDS_INITIALISATION,
      "R:resource p:ptr o:block_out O:parts_out n:n_parts"},

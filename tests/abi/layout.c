@@ -3,11 +3,15 @@
  * with the tests; there is nothing to run. A line that fails means that programs or plugins which were built before would
  * break: put the member where it was, and new members at the end of a struct that may grow (doc/abi.md). */
 #include <hipmm/buffer.h>
+#include <hipmm/control.h>
 #include <hipmm/hipmm.h>
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
 #include <hipmm/plugin.h>
+#include <hipmm/reserve.h>
 #include <hipmm/share.h>
+#include <hipmm/span.h>
+#include <hipmm/spill.h>
 #include <hipmm/stream.h>
 #include <hipmm/torch.h>
 #include <hipmm/vector.h>
@@ -37,8 +41,6 @@ AT(hipmm_chunk, ptr, 8);
 AT(hipmm_chunk, bytes, 16);
 
 ENUM(hipmm_content);
-
-ENUM(hipmm_reclaim_level);
 
 MAY_GROW(hipmm_error, 3224);
 AT(hipmm_error, struct_size, 0);
@@ -78,7 +80,7 @@ AT(hipmm_feature, name, 0);
 AT(hipmm_feature, unit, 8);
 AT(hipmm_feature, doc, 16);
 
-MAY_GROW(hipmm_hip, 600);
+MAY_GROW(hipmm_hip, 608);
 AT(hipmm_hip, struct_size, 0);
 AT(hipmm_hip, GetDeviceCount, 8);
 AT(hipmm_hip, GetDevice, 16);
@@ -154,6 +156,8 @@ AT(hipmm_hip, MemExport, 568);
 AT(hipmm_hip, MemImport, 576);
 AT(hipmm_hip, HostRegister, 584);
 AT(hipmm_hip, HostUnregister, 592);
+AT(hipmm_hip, DeviceGetUuid, 600);
+AT(hipmm_hip, MemPoolCreateHost, 608);
 
 MAY_GROW(hipmm_hooks, 32);
 AT(hipmm_hooks, struct_size, 0);
@@ -180,7 +184,7 @@ AT(hipmm_location, unused, 28);
 
 ENUM(hipmm_log_level);
 
-MAY_GROW(hipmm_mapping, 96);
+MAY_GROW(hipmm_mapping, 112);
 AT(hipmm_mapping, struct_size, 0);
 AT(hipmm_mapping, granularity, 8);
 AT(hipmm_mapping, reserve, 16);
@@ -193,6 +197,8 @@ AT(hipmm_mapping, may_alias, 64);
 AT(hipmm_mapping, discouraged_reason, 72);
 AT(hipmm_mapping, export_chunk, 80);
 AT(hipmm_mapping, may_export, 88);
+AT(hipmm_mapping, most_chunks, 96);
+AT(hipmm_mapping, create_shared, 104);
 
 MAY_GROW(hipmm_memory, 48);
 AT(hipmm_memory, struct_size, 0);
@@ -210,7 +216,7 @@ NEVER_GROWS(hipmm_object, 16);
 AT(hipmm_object, option, 0);
 AT(hipmm_object, object, 8);
 
-MAY_GROW(hipmm_ops, 184);
+MAY_GROW(hipmm_ops, 200);
 AT(hipmm_ops, struct_size, 0);
 AT(hipmm_ops, allocate, 8);
 AT(hipmm_ops, deallocate, 16);
@@ -234,8 +240,11 @@ AT(hipmm_ops, suspend, 152);
 AT(hipmm_ops, resume, 160);
 AT(hipmm_ops, try_allocate, 168);
 AT(hipmm_ops, try_deallocate, 176);
+AT(hipmm_ops, reserving, 184);
+AT(hipmm_ops, spans, 192);
+AT(hipmm_ops, moving, 200);
 
-MAY_GROW(hipmm_option, 96);
+MAY_GROW(hipmm_option, 104);
 AT(hipmm_option, name, 0);
 AT(hipmm_option, type, 8);
 AT(hipmm_option, flags, 12);
@@ -250,6 +259,7 @@ AT(hipmm_option, choices, 72);
 AT(hipmm_option, fields, 80);
 AT(hipmm_option, n_fields, 88);
 AT(hipmm_option, field_bytes, 92);
+AT(hipmm_option, variable, 96);
 
 MAY_GROW(hipmm_option_state, 72);
 AT(hipmm_option_state, struct_size, 0);
@@ -322,6 +332,8 @@ AT(hipmm_recipe, n_named_resources, 72);
 AT(hipmm_recipe, objects, 80);
 AT(hipmm_recipe, n_objects, 88);
 
+ENUM(hipmm_reclaim_level);
+
 MAY_GROW(hipmm_region, 24);
 AT(hipmm_region, struct_size, 0);
 AT(hipmm_region, ptr, 8);
@@ -335,6 +347,27 @@ AT(hipmm_request, alignment, 24);
 AT(hipmm_request, stream, 32);
 AT(hipmm_request, flags, 40);
 AT(hipmm_request, unused, 44);
+
+NEVER_GROWS(hipmm_reserve_request, 48);
+AT(hipmm_reserve_request, struct_size, 0);
+AT(hipmm_reserve_request, resource, 8);
+AT(hipmm_reserve_request, bytes, 16);
+AT(hipmm_reserve_request, timeout_ns, 24);
+AT(hipmm_reserve_request, priority, 32);
+AT(hipmm_reserve_request, name, 40);
+
+NEVER_GROWS(hipmm_moving, 40);
+AT(hipmm_moving, struct_size, 0);
+AT(hipmm_moving, create, 8);
+AT(hipmm_moving, destroy, 16);
+AT(hipmm_moving, pin, 24);
+AT(hipmm_moving, unpin, 32);
+
+NEVER_GROWS(hipmm_reserving, 32);
+AT(hipmm_reserving, struct_size, 0);
+AT(hipmm_reserving, reserve, 8);
+AT(hipmm_reserving, resize, 16);
+AT(hipmm_reserving, release, 24);
 
 NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);
@@ -394,12 +427,21 @@ AT(hipmm_share_pointer, struct_size, 6);
 AT(hipmm_share_pointer, bytes, 8);
 AT(hipmm_share_pointer, data, 16);
 
-MAY_GROW(hipmm_sharing, 40);
+MAY_GROW(hipmm_sharing, 48);
 AT(hipmm_sharing, struct_size, 0);
 AT(hipmm_sharing, export_fd, 8);
 AT(hipmm_sharing, export_pointer, 16);
 AT(hipmm_sharing, import_pointer, 24);
 AT(hipmm_sharing, import_block, 32);
+AT(hipmm_sharing, allocate, 40);
+
+NEVER_GROWS(hipmm_spans, 48);
+AT(hipmm_spans, struct_size, 0);
+AT(hipmm_spans, create, 8);
+AT(hipmm_spans, commit, 16);
+AT(hipmm_spans, decommit, 24);
+AT(hipmm_spans, destroy, 32);
+AT(hipmm_spans, find, 40);
 
 NEVER_GROWS(hipmm_statistics, 48);
 AT(hipmm_statistics, current_bytes, 0);
@@ -419,7 +461,7 @@ NEVER_GROWS(hipmm_torch_pool, 16);
 AT(hipmm_torch_pool, first, 0);
 AT(hipmm_torch_pool, second, 8);
 
-MAY_GROW(hipmm_validation, 64);
+MAY_GROW(hipmm_validation, 72);
 AT(hipmm_validation, struct_size, 0);
 AT(hipmm_validation, error, 8);
 AT(hipmm_validation, warn, 16);
@@ -428,6 +470,7 @@ AT(hipmm_validation, upstream, 32);
 AT(hipmm_validation, is_device_memory, 40);
 AT(hipmm_validation, bytes_of, 48);
 AT(hipmm_validation, same_as, 56);
+AT(hipmm_validation, has_device_memory, 64);
 
 MAY_GROW(hipmm_value, 48);
 AT(hipmm_value, struct_size, 0);

@@ -8,6 +8,7 @@
 #include <hipmm/buffer.h>
 #include <hipmm/memory.h>
 #include <hipmm/plugin.h>
+#include <hipmm/spill.h>
 #include <hipmm/stream.h>
 
 #include <dlfcn.h>
@@ -23,8 +24,8 @@
 
 enum { MOST_ARGUMENTS = 7, MOST_WRONG = 4, NO_DEVICE = 99 };
 
-static const char graph[] =
-    "{\"runtime\": {\"type\": \"software\", \"devices\": 2}, \"stack\": [\"statistics\", \"pool\", \"device\"]}";
+static const char graph[] = "{\"runtime\": {\"type\": \"software\", \"devices\": 2}, \"stack\": [\"statistics\", "
+                            "\"spilling\", \"pool\", \"device\"]}";
 
 /* An argument of a row. */
 struct argument {
@@ -53,7 +54,7 @@ static const struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .type =
 static struct {
   char kind;
   void *live, *stale;
-} objects[] = {{'B', NULL, NULL}, {'H', NULL, NULL}, {'L', NULL, NULL}, {'E', NULL, NULL}};
+} objects[] = {{'B', NULL, NULL}, {'H', NULL, NULL}, {'L', NULL, NULL}, {'E', NULL, NULL}, {'M', NULL, NULL}};
 
 enum { OBJECTS = sizeof objects / sizeof *objects };
 
@@ -291,6 +292,8 @@ static void make_objects(void)
   FIND(hipmm_host_buffer_destroy);
   FIND(hipmm_stream_pool_create);
   FIND(hipmm_stream_event_create);
+  FIND(hipmm_movable_create);
+  FIND(hipmm_movable_destroy);
   FIND(hipmm_stream_pool_destroy);
   FIND(hipmm_stream_event_destroy);
   for (int i = 0; i < 2; i++) {
@@ -298,11 +301,13 @@ static void make_objects(void)
     MUST(open_hipmm_host_buffer_create(NULL, 64, NULL, i ? (void *)&objects[1].stale : (void *)&objects[1].live));
     MUST(open_hipmm_stream_pool_create(0, 2, 0, i ? (void *)&objects[2].stale : (void *)&objects[2].live));
     MUST(open_hipmm_stream_event_create(0, i ? (void *)&objects[3].stale : (void *)&objects[3].live));
+    MUST(open_hipmm_movable_create(NULL, 64, i ? (void *)&objects[4].stale : (void *)&objects[4].live));
   }
   MUST(open_hipmm_buffer_destroy(objects[0].stale));
   MUST(open_hipmm_host_buffer_destroy(objects[1].stale));
   MUST(open_hipmm_stream_pool_destroy(objects[2].stale));
   MUST(open_hipmm_stream_event_destroy(objects[3].stale));
+  MUST(open_hipmm_movable_destroy(objects[4].stale));
 }
 
 static void refuses_each_wrong_argument(void **state)
@@ -337,11 +342,13 @@ static void is_refused_after_finalisation(void **state)
   FIND(hipmm_host_buffer_destroy);
   FIND(hipmm_stream_pool_destroy);
   FIND(hipmm_stream_event_destroy);
+  FIND(hipmm_movable_destroy);
   FIND(hipmm_resource_release);
   MUST(open_hipmm_buffer_destroy(objects[0].live));
   MUST(open_hipmm_host_buffer_destroy(objects[1].live));
   MUST(open_hipmm_stream_pool_destroy(objects[2].live));
   MUST(open_hipmm_stream_event_destroy(objects[3].live));
+  MUST(open_hipmm_movable_destroy(objects[4].live));
   open_hipmm_resource_release(resource);
   MUST(open_hipmm_finalize());
   check_uninitialised(NEEDS_INITIALISATION);

@@ -224,6 +224,106 @@ run 0 convert cut.json -o cut.csv
 says '^hipmm: cut.json: the file is cut off: its last line is not whole; left out: [0-9]* events of host memory$'
 [ "$(wc -l <cut.csv)" -gt 150 ] || fail "only $(wc -l <cut.csv) lines of a log of Umpire that is cut off were read"
 
+# ---- For other tools ----
+
+# What the rows say, beside what each tool is told.
+cat >other_tools.py <<'END'
+import collections, csv, json, sys
+
+rows, live, peak_of = sys.argv[1:4], {}, {}
+now = peak = allocated = count = 0
+for row in csv.DictReader(open(sys.argv[1])):
+    if row["Action"] == "allocate":
+        live[row["Pointer"]] = int(row["Size"])
+        now, allocated, count = now + int(row["Size"]), allocated + int(row["Size"]), count + 1
+    elif row["Action"] == "free":
+        now -= live.pop(row["Pointer"], 0)
+    if now > peak:
+        peak, peak_of = now, dict(live)
+
+events = json.load(open(sys.argv[2]))["traceEvents"]
+opened, shown, last = {}, [], 0.0
+for event in events:
+    assert {"ph", "pid", "tid", "ts", "name"} <= set(event) and event["ts"] >= last, event
+    last = event["ts"]
+    if event["ph"] == "b":
+        assert event["id"] not in opened, event
+        opened[event["id"]] = event
+    elif event["ph"] == "e":
+        begun = opened.pop(event["id"])
+        assert (begun["name"], begun["cat"]) == (event["name"], event["cat"]), event
+    elif event["ph"] == "C":
+        shown.append(event["args"]["bytes"])
+        assert shown[-1] == sum(each["args"]["bytes"] for each in opened.values()) or len(shown) > 300, event
+    else:
+        assert event["ph"] == "i" and event["s"] == "p", event
+assert max(shown) == peak and shown[-1] == now, (max(shown), peak, shown[-1], now)
+assert sorted(each["args"]["bytes"] for each in opened.values()) == sorted(live.values())
+
+
+def fields(data):
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = number()
+        value = number()
+        if tag & 7 == 2:
+            at, value = at + value, data[at:at + value]
+            assert len(value) == len(value) and at <= len(data)
+        else:
+            assert tag & 7 == 0, tag
+        yield tag >> 3, value
+
+
+def packed(data):
+    return [value for _, value in fields(b"".join(b"\x08" + each for each in split(data)))]
+
+
+def split(data):
+    start = 0
+    for i, byte in enumerate(data):
+        if byte < 128:
+            yield data[start:i + 1]
+            start = i + 1
+
+
+profile = collections.defaultdict(list)
+for field, value in fields(open(sys.argv[3], "rb").read()):
+    profile[field].append(value)
+strings = [text.decode() for text in profile[6]]
+types = [strings[dict(fields(each))[1]] for each in profile[1]]
+assert types == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "peak_objects", "peak_space"], types
+assert strings[0] == "" and strings[profile[14][0]] == "peak_space"
+functions = {dict(fields(each))[1]: strings[dict(fields(each))[2]] for each in profile[5]}
+locations = {dict(fields(each))[1]: functions[dict(fields(dict(fields(each))[4]))[1]] for each in profile[4]}
+assert len(functions) == len(profile[5]) and len(locations) == len(profile[4])
+samples = [dict(fields(each)) for each in profile[2]]
+sums = [sum(column) for column in zip(*(packed(each[2]) for each in samples))]
+assert sums == [count, allocated, len(live), now, len(peak_of), peak], (sums, count, allocated, now, peak)
+print("; ".join(sorted("<".join(locations[one] for one in packed(each[1])) for each in samples)))
+END
+for log in log.csv "$data/torch_snapshot.pickle"; do
+  run 0 convert "$log" -o told.csv
+  run 0 convert "$log" -o told.trace.json
+  run 0 convert "$log" -o told.pprof
+  python3 other_tools.py told.csv told.trace.json told.pprof >stacks || fail "$log: another tool is told something else"
+done
+[ "$(cat stacks)" = "[no call stack]; forward<step<main; load<main" ] || fail "pprof's call stacks are $(cat stacks)"
+"$hipmm" convert --format pprof log.csv >/dev/full 2>err && fail "a profile on a full disk is no failure"
+if installed go "pprof itself"; then
+  HOME=$work go tool pprof -top told.pprof >top 2>err || fail "pprof does not read the profile: $(cat err)"
+  grep -q '^ *16384kB 94.37% .* forward$' top || fail "pprof shows $(cat top)"
+fi
+
 # ---- What is refused ----
 
 run 2 convert
@@ -237,11 +337,11 @@ grep -q '^hipmm: convert: standard output is an input too; write another file$' 
   fail "a log as standard output: $(cat "$work/err")"
 cmp -s a.csv b.csv || fail "the input got rows of its own"
 run 2 convert a.csv --format xml
-says '^hipmm: convert: --format "xml" is not csv, record or pytorch$'
+says '^hipmm: convert: --format "xml" is not csv, record, pytorch, chrome or pprof$'
 run 2 convert a.csv --format nsys
-says '^hipmm: convert: --format "nsys" can be read and not written; write csv, record or pytorch$'
+says '^hipmm: convert: --format "nsys" can be read and not written; write csv, record, pytorch, chrome or pprof$'
 run 2 convert a.csv -o a.sqlite
-says '^hipmm: convert: logs whose names end in .sqlite can be read and not written; end the name in .csv, .record or'
+says '^hipmm: convert: logs whose names end in .sqlite can be read and not written; end the name in .csv, .record, .pickle'
 run 0 convert a.csv -o a.json --format record
 run 1 convert none.csv
 says '^hipmm: none.csv: No such file or directory$'

@@ -7,17 +7,26 @@
 HIPMM_RUNTIME=software
 export HIPMM_RUNTIME
 
+export HIPMM_SOFTWARE=devices=2 # one has nobody to give access to
 run 0 doctor
 prints '^Runtime software, HIP '
 prints '^good      pool-order '
 prints '^Nothing bad was found.$'
 ! grep -q '^BAD\|^absent' "$work/out" || fail "the software device has defects: $(cat "$work/out")"
+unset HIPMM_SOFTWARE
 COLUMNS=40 "$hipmm" doctor >"$work/out" || fail "no text of 40 columns"
 ! grep -E '^.{41,}' "$work/out" || fail "a line is longer than a terminal of 40 columns"
 prints '^good      mapping-data$'
 run 0 doctor --only mapping-data --json
 prints '"verdict": "good"'
 [ "$(grep -c '"probe"' "$work/out")" = 1 ] || fail "--only runs other probes too"
+# The faults of ROCm's virtual memory.
+HIPMM_SOFTWARE=devices=2,rocm_mapping=true "$hipmm" doctor >"$work/out" && fail "ROCm's mapping is good"
+[ "$(grep -c '^BAD' "$work/out")" = 2 ] || fail "not two faults of ROCm: $(cat "$work/out")"
+prints '^BAD       mapping-files '
+prints 'seen: pieces of 2048 KiB took descriptors; this process may open '
+prints '^BAD       mapping-peers '
+prints 'seen: hipMemsetAsync returned hipErrorInvalidValue (1)'
 # A device that is short of memory, and calls that fail.
 HIPMM_SOFTWARE=fail=hipMemMap:1 "$hipmm" doctor --only mapping-alias >"$work/out" 2>"$work/err"
 [ $? = 1 ] || fail "a failing call is not bad"

@@ -33,6 +33,7 @@ is version "\"$version\""
 prints '^  "runtime": "software",$'
 is memory_bytes 2147483648
 is mapping_granularity 4194304
+is mapping_rdma null # the runtime does not know the attribute
 is memory_pools true
 is managed_memory false
 run 2 info x

@@ -34,9 +34,10 @@ reads() {
 
 for page in hipmm.1 hipmm.json.5 hipmm-plugin.7; do reads "$pages/$page"; done
 
-# Section 3 has a page, or a link to one, for each function that libhipmm exports, and for each that a header defines inline.
+# Section 3 has a page, or a link to one, for each function that libhipmm exports, and for each that a header defines inline. The
+# first comment of umf.h, which needs UMF's headers, is all its documentation.
 pages3=$pages/man3
-cat "$top_srcdir/core/libhipmm.map" "$top_srcdir"/include/hipmm/*.h | grep -oE '^ +hipmm_\w+;|^(HIPMM_MUST_CHECK )?static inline .*\(' |
+cat "$top_srcdir/core/libhipmm.map" "$top_srcdir"/include/hipmm/[!u]*.h | grep -oE '^ +hipmm_\w+;|^(HIPMM_MUST_CHECK )?static inline .*\(' |
   grep -oE 'hipmm_\w+[;(]$' | tr -d ';(' | sort -u >"$work/functions"
 [ "$(wc -l <"$work/functions")" -gt 200 ] || fail "the map and the headers name few functions"
 while read -r name; do

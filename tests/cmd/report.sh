@@ -74,11 +74,12 @@ for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'r
 done
 ! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"
 column() {
-  sed -n "s|.*id=\"column-$1\">\([^<]*\)</script>.*|\1|p" page.html | base64 -d | od -An "-t$2" -v -w400
+  sed -n "s|.*id=\"column-$1\">\([^<]*\)</script>.*|\1|p" page.html | base64 -d | od -An -tx1 -v -w400
 }
-[ "$(column from u4 | tr -s ' ')" = ' 0 1 2 6' ] || fail "the column of allocations is $(column from u4)"
-[ "$(column to u4 | tr -s ' ')" = ' 4294967295 3 4294967295 4294967295' ] || fail "the column of frees is $(column to u4)"
-[ "$(column bytes f8 | tr -s ' ')" = ' 1048576 3145728 3145728 100' ] || fail "the column of sizes is $(column bytes f8)"
+[ "$(column from)" = ' 00 01 01 04' ] || fail "the column of allocations is $(column from)"
+[ "$(column to)" = ' 00 02 00 00' ] || fail "the column of frees is $(column to)"
+# Of three sizes 3 MiB is the most frequent; then 100 bytes and 1 MiB.
+[ "$(column bytes)" = ' 03 80 80 c0 01 64 80 80 40 02 00 00 01' ] || fail "the column of sizes is $(column bytes)"
 
 # A name that is HTML is a name.
 cp small.csv '<script>alert(1)<b>&.csv'
@@ -113,6 +114,9 @@ for event, held in enumerate(live):
     assert pages[left] + (pages[left + 1] - pages[left]) * (at - left) >= held, event
 END
 run 0 report resnet50_train.csv -o training.html
+# A page of a million events has at most 5 MB; the curves have 100 kB at most, however long the log is.
+bytes=$(($(wc -c <training.html) - $(wc -c <page.html)))
+[ $bytes -le $((62287 * 5 + 100000)) ] || fail "the page of 62287 events has $bytes bytes more than that of 7"
 ! installed node "the lines that the page draws" || node "$here/page_lines.js" training.html >"$work/clean" || fail "$(cat "$work/clean")"
 # What differs at the peak of a training, counted by another program.
 python3 - resnet50_train.csv training.json <<'END' || fail "the rises of a training"
@@ -238,6 +242,50 @@ printf 'Thread,Time,Action,Pointer,Size,Stream\n1,x,allocate,0x900,8,0\n' >timel
 run 0 report --json small.csv timeless.csv
 grep -q '^hipmm: timeless.csv has no times: its rows come before those of other logs$' "$work/err" ||
   fail "no times: $(cat "$work/err")"
+
+# ---- Two logs beside each other ----
+
+# The second version of a program has one block of 4 MiB more at its peak, one of 3 MiB less, and its first block later.
+cat >later.csv <<'END'
+Thread,Time,Action,Pointer,Size,Stream
+1,10:00:01.000000,allocate,0x10200000,4194304,0x7
+2,10:00:02.000000,allocate,0x10600000,3145728,0x7
+1,10:00:03.000000,allocate,0x10000000,1048576,0
+1,10:00:04.000000,free,0x10000000,1048576,0
+END
+run 0 report --json --compare small.csv later.csv
+is title '"later.csv beside small.csv"'
+is tables.0.rows '[["live at the peak", 7340032, 8388608, "1 MiB more (14.3 %)"], ["in pages of 2 MiB, at most", 10485760, 10485760, "the same"], ["not freed at the end", 4194404, 7340032, "3.00 MiB more (75 %)"], ["allocated in all", 7340132, 8388608, "1023.90 KiB more (14.3 %)"]]'
+is tables.1.rows '[["4 MiB to 8 MiB", 0, 0, 4194304, 1, "appeared"], ["2 MiB to 4 MiB", 6291456, 2, 3145728, 1, "3 MiB less (50 %)"]]'
+prints 'In small.csv 1 operation failed; the first, of 9.54 MiB, at event 4 of 7.'
+run 0 report --json --compare later.csv small.csv
+is tables.1.rows '[["4 MiB to 8 MiB", 4194304, 1, 0, 0, "gone"], ["2 MiB to 4 MiB", 3145728, 1, 6291456, 2, "3 MiB more (100 %)"]]'
+# A call stack stays the same where only lines moved; that of the larger block is another function now.
+sed 's/"line": 17, "name": "load"/"line": 19, "name": "load"/g; s/"name": "forward"/"name": "forward_all"/g; s/: 1000000\b/: 2000000/g' \
+  "$top_srcdir/tests/data/torch_snapshot.json" >edited.json
+run 0 report --json --compare "$top_srcdir/tests/data/torch_snapshot.json" edited.json
+python3 - "$work/out" <<'END' || fail "the call stacks of two logs are compared wrongly"
+import json, sys
+tables = json.load(open(sys.argv[1]))["tables"]
+assert [table["heading"] for table in tables] == ["Figures", "Live at the peak, by call stack", "Live at the peak, by size",
+                                                  "Allocated in all, by call stack", "Allocated in all, by size"], tables
+rows = {row[0]: row[1:] for row in tables[1]["rows"]}
+assert rows == {"forward from /home/user/model.py:41": [16777216, 1, 0, 0, "gone"],
+                "forward_all from /home/user/model.py:41": [0, 0, 16777216, 1, "appeared"],
+                "load from /home/user/data.py:19": [1000000, 1, 2000000, 1, "976.56 KiB more (100 %)"]}, rows
+END
+run 0 report --compare "$top_srcdir/tests/data/torch_snapshot.json" edited.json -o compared.html
+grep -q '<td class="name">forward_all from /home/user/model.py:41</td>' compared.html || fail "the page lacks a call stack"
+run 0 report --compare small.csv small.csv
+prints '^- At most 7 MiB are live at once in small.csv, and 7 MiB in small.csv: the same.$'
+run 2 report --compare small.csv
+says '^hipmm: report: --compare takes two logs, the one before and the one after, and not 1$'
+head -n 1 small.csv >none.csv
+run 1 report --compare none.csv small.csv
+says '^hipmm: report: --compare: none.csv has no rows of that memory$'
+printf '[%s, %s]' "$(cat "$top_srcdir/tests/data/torch_snapshot.json")" "$(cat edited.json)" >both.json
+run 1 report --compare both.json small.csv
+says '^hipmm: report: --compare: both.json has the memory of 2 processes, devices or kinds; choose one with --device or --process$'
 
 # ---- Snapshots and reports of processes ----
 

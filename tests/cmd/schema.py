@@ -29,7 +29,7 @@ def look_at(where, one):
 look_at("the graph", schema)
 for name, one in schema["properties"].items():
     look_at(name, one)
-resources, runtimes = {"base": {"type": "device"}, "other": {"type": "device"}}, []
+resources, runtimes = {"base": {"type": "device"}, "other": {"type": "device"}, "staging": {"type": "pinned"}}, []
 for name, one in types.items():
     assert one["title"] == name and one["description"], name
     options = {option: row for option, row in one["properties"].items() if option not in ("type", "upstream")}

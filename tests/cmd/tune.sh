@@ -66,9 +66,9 @@ rm hipmm.json
 HIPMM_RUNTIME=nothing HIPMM_SOFTWARE=nothing run 0 tune --quick streams.csv
 prints '^1 log, .* 4 streams; .* requested at the peak\.$'
 prints '^D default stack, W winner, \* the least$'
-prints '^- 4 streams share the pool'
-prints '^- [0-9]* bins for the [0-9]* % of requests up to '
-prints '^- initial_size of '
+prints '^- 4 streams\( share the pool\|, each with an arena\)'
+prints '^- \([0-9]* bins for the [0-9]* % of requests up to \|No bins; with 8, for requests up to \)'
+prints '^- \(initial\|arena\)_size of '
 run 0 tune --quick streams.csv one_stream.csv
 prints '^2 logs, '
 "$hipmm" tune --quick --json - <one_stream.csv >"$work/out" 2>"$work/err" || fail "standard input"

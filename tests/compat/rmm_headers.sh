@@ -24,30 +24,7 @@ libraries="$top_builddir/.libs/libhipmm.so -Wl,-rpath,$top_builddir/.libs -pthre
 hip="-D__HIP_PLATFORM_AMD__ ${HIP_CFLAGS-}"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 
-fail() {
-  echo "FAIL: $*"
-  failed=$((failed + 1))
-}
-
-# build COMPILER STANDARD SOURCE ARGUMENT...: a program at $work/program
-build() {
-  compiler=$1 standard=$2 source=$3
-  shift 3
-  # shellcheck disable=SC2086 # lists of words
-  $compiler -std="$standard" $flags "$sources/$source" -o "$work/program" "$@" $libraries >"$work/log" 2>&1 && return
-  head -n 40 "$work/log"
-  fail "$source does not compile with $compiler -std=$standard $*"
-  return 1
-}
-
-# run NAME ARGUMENT...: the program in a folder of its own
-run() {
-  name=$1
-  shift
-  rm -rf "$work/here" && mkdir "$work/here"
-  echo "== $name"
-  (cd "$work/here" && RMM_DEBUG_LOG_FILE=debug.txt "$work/program" "$@") || fail "$name"
-}
+. "$top_srcdir/tests/compat/common.sh"
 
 thrust_folder() {
   for folder in "${THRUST_INCLUDE-}" /usr/include /usr/local/include "$(dirname "$nvcc")/../include/cccl"; do

@@ -6,6 +6,7 @@
 #include <hipmm/torch.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -86,6 +87,112 @@ void want_of_memory_is_bad_alloc()
   const hipmm::library library{stack()};
   CHECK_THROWS(std::bad_alloc, "pool: cannot allocate", (void)hipmm::current_resource().allocate(1U << 30U));
   CHECK_THROWS(hipmm::bad_alloc, "64", (void)hipmm::resource{}.allocate(65U << 20U));
+}
+
+void reservations_are_released()
+{
+  hipmm::graph graph;
+  graph.add("memory", "device");
+  graph.add("pool", "pool").over("memory");
+  graph.add("budget", "reserving", {{"limit", "8MiB"}}).over("pool");
+  graph.use("budget");
+  const hipmm::library library{graph};
+  const hipmm::resource budget = hipmm::current_resource();
+  const std::vector<std::uint8_t> data(2U << 20U, std::uint8_t{7});
+  hipmm::buffer kept;
+  {
+    hipmm::reservation sort{6U << 20U, std::chrono::seconds{30}, budget, 0, "sort"};
+    CHECK(sort.memory().name() == "sort" && budget.query("held_bytes") == 6 << 20);
+    kept = hipmm::buffer{data.data(), data.size(), {}, sort.memory()};
+    CHECK_THROWS(hipmm::bad_alloc, "holders: sort (6 MiB, 2 MiB of it in use)",
+                 hipmm::reservation(4U << 20U, std::chrono::nanoseconds{0}));
+    sort.resize(4U << 20U);
+    hipmm::reservation second{4U << 20U, hipmm::reservation::for_ever};
+    hipmm::reservation moved{std::move(second)};
+    moved.release();
+    moved.release(); /* has nothing any more */
+    CHECK(budget.query("held_bytes") == 4 << 20);
+    CHECK_THROWS(hipmm::error, "reservation is NULL", moved.resize(1));
+  }
+  CHECK(budget.query("held_bytes") == 2 << 20);
+  std::vector<std::uint8_t> read(data.size());
+  kept.read(read.data(), read.size());
+  CHECK(read == data);
+  kept = hipmm::buffer{};
+  CHECK(budget.query("held_bytes") == 0);
+}
+
+void growing_vectors_keep_their_addresses()
+{
+  hipmm::graph graph;
+  graph.add("memory", "device");
+  graph.add("pool", "pool", {{"maximum_size", "8MiB"}, {"growth", "mapped"}}).over("memory");
+  graph.use("pool");
+  const hipmm::library library{graph};
+  const hipmm::resource pool = hipmm::current_resource();
+  {
+    hipmm::growing_vector<std::uint32_t> values{16U << 20U};
+    std::uint32_t *const first = values.data();
+    CHECK(values.is_empty() && values.capacity() == 0 && values.max_size() == 16U << 20U &&
+          pool.query("live_bytes") == 0);
+    values.resize(1000);
+    values.data()[999] = 77;
+    values.resize(2U << 20U);
+    CHECK(values.data() == first && first[999] == 77 && values.end() - values.begin() == 2 << 20);
+    CHECK_THROWS(hipmm::bad_alloc, "maximum_size 8 MiB", values.resize(4U << 20U));
+    CHECK_THROWS(std::length_error, "more elements", values.resize((16U << 20U) + 1));
+    CHECK_THROWS(hipmm::error, "1 byte to 64 TiB", hipmm::growing_vector<std::uint32_t>{SIZE_MAX});
+    CHECK(values.size() == 2U << 20U && pool.query("live_bytes") == 8 << 20);
+    hipmm::growing_vector<std::uint32_t> moved{std::move(values)};
+    moved.resize(1000);
+    moved.shrink_to_fit();
+    moved.shrink_to_fit();
+    CHECK(moved.data() == first && first[999] == 77 && moved.memory_resource() == pool);
+    CHECK(pool.query("live_bytes") == static_cast<std::int64_t>(moved.capacity() * sizeof(std::uint32_t)));
+    moved = hipmm::growing_vector<std::uint32_t>{5};
+    CHECK(moved.max_size() == 5 && pool.query("live_bytes") == 0 && pool.query("live_count") == 1);
+  }
+  CHECK(pool.query("live_count") == 0);
+  CHECK_THROWS(hipmm::error, "0 bytes", hipmm::growing_vector<int>{0});
+}
+
+void movable_buffers_keep_their_content()
+{
+  constexpr std::size_t bytes = 4U << 20U;
+  hipmm::graph graph;
+  graph.add("memory", "device");
+  graph.add("pool", "pool", {{"maximum_size", "6MiB"}}).over("memory");
+  graph.add("host", "pinned");
+  graph.add("movable", "spilling", {{"pinned", "host"}}).over("pool");
+  graph.use("movable");
+  const hipmm::library library{graph};
+  const hipmm::resource top = hipmm::current_resource();
+  {
+    hipmm::movable first{bytes};
+    const hipmm::movable second{bytes};
+    CHECK(first.size() == bytes && top.query("live_bytes") == 0);
+    {
+      hipmm::movable::pinned pin = first.pin();
+      std::memset(pin.data(), 7, bytes);
+      CHECK_THROWS(hipmm::bad_alloc, "", (void)second.pin());
+      const hipmm::movable::pinned moved{std::move(pin)};
+      pin.unpin(); /* has nothing any more */
+      CHECK_THROWS(hipmm::bad_alloc, "", (void)second.pin());
+    }
+    std::memset(second.pin().data(), 9, bytes);
+    CHECK(top.query("spills") == 1);
+    hipmm::movable::pinned pin = first.pin();
+    const std::vector<char> expected(bytes, 7);
+    CHECK(std::memcmp(pin.data(), expected.data(), bytes) == 0);
+    pin.unpin();
+    CHECK(pin.data() == nullptr && static_cast<const char *>(second.pin().data())[bytes - 1] == 9);
+    hipmm::movable taken{std::move(first)};
+    CHECK(static_cast<const char *>(taken.pin().data())[bytes - 1] == 7 && taken.get());
+  }
+  CHECK(top.query("live_bytes") == 0);
+  CHECK(hipmm::movable{0}.pin().data() == nullptr);
+  CHECK_THROWS(hipmm::error, "neither it nor a resource below it",
+               hipmm::movable(1, hipmm::current_resource().upstreams()[0]));
 }
 
 void resources_are_references()
@@ -444,6 +551,9 @@ int main()
       {"a resource may have several below", a_resource_may_have_several_below},
       {"errors carry the record", errors_carry_the_record},
       {"want of memory is bad_alloc", want_of_memory_is_bad_alloc},
+      {"reservations are released", reservations_are_released},
+      {"movable buffers keep their content", movable_buffers_keep_their_content},
+      {"growing vectors keep their addresses", growing_vectors_keep_their_addresses},
       {"resources are references", resources_are_references},
       {"memory outlives the library", memory_outlives_the_library},
       {"scopes put resources in force", scopes_make_resources_current},

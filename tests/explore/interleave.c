@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -80,9 +81,13 @@ static unsigned long interleave_storage(void)
   return storage;
 }
 
+/* The instruction, where the kernel allows it (bit 1 of AT_HWCAP2), takes a hundredth of the call's time. */
 static void interleave_use_storage(unsigned long storage)
 {
-  syscall(SYS_arch_prctl, ARCH_SET_FS, storage);
+  if (getauxval(AT_HWCAP2) & 2)
+    __asm__ volatile("wrfsbase %0" : : "r"(storage) : "memory");
+  else
+    syscall(SYS_arch_prctl, ARCH_SET_FS, storage);
 }
 #elif defined(__aarch64__)
 static unsigned long interleave_storage(void)
@@ -396,5 +401,6 @@ bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, con
     _exit(!wrong || (expected && strncmp(wrong, expected, strlen(expected)) != 0));
   }
   while (waitpid(child, &status, 0) != child) continue;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (WIFSIGNALED(status)) printf("# %s: found: signal %d ended the program\n", mistake, WTERMSIG(status));
+  return WIFSIGNALED(status) ? !expected : WEXITSTATUS(status) == 0;
 }

@@ -10,9 +10,9 @@
  * x86-64 never needs one. So does an access to memory that was freed, or that another thread got and may still be filling.
  *
  * Memory is that of x86-64: a store that is not sequentially consistent waits in the thread's own store buffer, in order, and
- * reaches memory later; the thread itself sees it at once. So a missing fence shows. A fence on
- * all processors finds those stores of the other thread that the compiler must have put before it, by a fence of its own. Loads in another order than the program's,
- * which other processors allow, are not shown.
+ * reaches memory later; the thread itself sees it at once. So a missing fence shows. A fence on all processors finds those
+ * stores of the other thread that the compiler must have put before it, by a fence of its own. A weaker processor such as
+ * aarch64's is shown in part (interleave_weaken_processor()). Loads in another order than the program's are not shown.
  *
  * With a bound, a thread is interrupted at most so often in one run; that a thread waits, or ends, does not count. What a store
  * buffer holds reaches memory at a fence, and where the other thread takes over, as far as the decision says. */
@@ -42,8 +42,8 @@ const char *interleave_explore(const struct interleave_scenario *explored, unsig
 /* The same for several, each of which it prints. What went wrong begins with the name of the scenario. */
 const char *interleave_explore_all(const struct interleave_scenario *scenarios, size_t n, unsigned long *runs_out);
 
-/* Whether the search finds something wrong in one of the scenarios, that begins with `expected` (NULL: anything). Prints it. In a
- * child process, since what a failed run leaves behind is of no use. */
+/* Whether the search finds something wrong in one of the scenarios, that begins with `expected` (NULL: anything, a crash too).
+ * Prints it. In a child process, since what a failed run leaves behind is of no use. */
 bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, const char *mistake, const char *expected);
 
 /* In a thread, and in `end`: what must not be. In a thread: its number; a step of the test itself; its end, for all that waits
@@ -58,6 +58,10 @@ void interleave_alone(int thread, void (*run)(void));
 
 /* In `begin`: the plain accesses to these bytes are steps, and no races: what is read without an order is checked afterwards. */
 void interleave_share(const void *start, size_t bytes);
+
+/* For all runs from here on: the processor is weaker. A sequentially consistent operation has the strength of acquire and release,
+ * and the store of a change (an exchange, an addition, …) may reach memory after later loads, as on aarch64. */
+void interleave_weaken_processor(bool weakens);
 
 /* In `begin`, mistakes: the atomic variables in these bytes have no order; fences on all processors do nothing. */
 void interleave_weaken(const void *start, size_t bytes);

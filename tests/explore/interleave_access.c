@@ -122,9 +122,23 @@ static void interleave_access_put(volatile void *at, size_t bytes, uint64_t valu
   memcpy((void *)(uintptr_t)at, &value, bytes);
 }
 
+static bool is_weaker;
+
+void interleave_weaken_processor(bool weakens)
+{
+  is_weaker = weakens;
+}
+
+/* The order that the operation has on this processor. */
+static int interleave_access_strength(int order)
+{
+  order &= 7;
+  return is_weaker && order == memory_order_seq_cst ? memory_order_acq_rel : order;
+}
+
 static int interleave_access_order(const volatile void *at, int order)
 {
-  return interleave_memory_is_weak(at) ? memory_order_relaxed : order & 7;
+  return interleave_memory_is_weak(at) ? memory_order_relaxed : interleave_access_strength(order);
 }
 
 static uint64_t interleave_access_load(const volatile void *at, size_t bytes, int order, const void *code)
@@ -155,15 +169,16 @@ static void interleave_access_store(volatile void *at, size_t bytes, uint64_t va
   bool releases = interleave_access_releases(interleave_access_order(at, order));
   interleave_memory_access(thread, at, bytes, INTERLEAVE_ATOMIC_WRITE, code);
   bool waits = interleave_memory_is_step(place, thread, true) || (releases && interleave_memory_waiting(thread));
-  if ((order & 7) != memory_order_seq_cst && waits) {
+  if (interleave_access_strength(order) != memory_order_seq_cst && waits) {
     interleave_memory_delay(thread, at, bytes, value, releases);
     return;
   }
   if (interleave_memory_is_step(place, thread, true)) interleave_point();
-  if ((order & 7) == memory_order_seq_cst)
+  if (interleave_access_strength(order) == memory_order_seq_cst)
     interleave_memory_flush(thread, SIZE_MAX);
   else
     interleave_memory_flush_for(thread, at, bytes);
+  interleave_memory_flush_changes(1 - thread, at);
   interleave_access_put(at, bytes, value);
   if (releases)
     interleave_memory_release(thread, place, false);
@@ -172,7 +187,16 @@ static void interleave_access_store(volatile void *at, size_t bytes, uint64_t va
   interleave_wake();
 }
 
-/* Before a change, which is a full barrier. Returns the value. */
+/* Whether the store of a change waits, while later loads of the thread run. Of one thread's changes at a time: what waits in both
+ * could depend on each other. */
+static bool interleave_access_delays_change(int thread, const volatile void *at, int order)
+{
+  return is_weaker && interleave_access_strength(order) != memory_order_seq_cst &&
+         interleave_memory_is_step(interleave_memory_place(at, thread, true), thread, true) &&
+         !interleave_memory_has_changes(1 - thread);
+}
+
+/* Before a change, which is a full barrier unless its own store waits. Returns the value. */
 static uint64_t interleave_access_begin_change(volatile void *at, size_t bytes, int order, const void *code)
 {
   int thread = interleave_running;
@@ -180,8 +204,13 @@ static uint64_t interleave_access_begin_change(volatile void *at, size_t bytes, 
   struct interleave_place *place = interleave_memory_place(at, thread, true);
   interleave_memory_access(thread, at, bytes, INTERLEAVE_ATOMIC_WRITE, code);
   if (interleave_memory_is_step(place, thread, true)) interleave_point();
-  interleave_memory_flush(thread, SIZE_MAX);
+  interleave_memory_flush_changes(1 - thread, at);
+  if (interleave_access_delays_change(thread, at, order))
+    interleave_memory_flush_for(thread, at, bytes);
+  else
+    interleave_memory_flush(thread, SIZE_MAX);
   interleave_look(at, interleave_access_get(at, bytes)); /* a pause, if there is one, comes before the change */
+  interleave_memory_flush_changes(1 - thread, at);
   if (interleave_access_acquires(interleave_access_order(at, order))) interleave_memory_acquire(thread, place);
   return interleave_access_get(at, bytes);
 }
@@ -189,6 +218,12 @@ static uint64_t interleave_access_begin_change(volatile void *at, size_t bytes, 
 static void interleave_access_end_change(volatile void *at, size_t bytes, uint64_t value, int order)
 {
   int thread = interleave_running;
+  if (thread != INTERLEAVE_NOBODY && interleave_access_delays_change(thread, at, order)) {
+    bool releases = interleave_access_releases(interleave_access_order(at, order));
+    interleave_memory_delay_change(thread, at, bytes, value, releases);
+    return;
+  }
+  if (thread != INTERLEAVE_NOBODY) interleave_memory_flush(thread, SIZE_MAX);
   interleave_access_put(at, bytes, value);
   if (thread == INTERLEAVE_NOBODY) return;
   if (interleave_access_releases(interleave_access_order(at, order)))
@@ -256,7 +291,9 @@ void __tsan_atomic_thread_fence(int order);
 void __tsan_atomic_thread_fence(int order)
 {
   int thread = interleave_running;
-  if (thread != INTERLEAVE_NOBODY && order == memory_order_seq_cst) interleave_memory_flush(thread, SIZE_MAX);
+  bool flushes =
+      order == memory_order_seq_cst || (is_weaker && interleave_access_releases(order)); /* plain stores do not wait */
+  if (thread != INTERLEAVE_NOBODY && flushes) interleave_memory_flush(thread, SIZE_MAX);
 }
 
 void __tsan_atomic_signal_fence(int order);

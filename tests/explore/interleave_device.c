@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MOST_GIVEN = 64 };
+enum { MOST_GIVEN = 64, MOST_FREED = 64 };
 
 static const uint64_t FIRST_ADDRESS = 4 << 20; /* small, since trims go over a table of all addresses up to the last */
 
@@ -17,6 +17,11 @@ struct extent {
 static struct extent given[MOST_GIVEN], live[DEVICE_BLOCKS];
 static uint64_t next_address, held_bytes, capacity;
 static int64_t host_bytes;
+
+/* Host memory that a thread freed: nobody gets it again in the run. Left mapped, it would give the next runs other addresses,
+ * and the search, which knows its steps by their addresses, would begin again and again. */
+static struct extent freed[MOST_FREED];
+static size_t n_freed;
 
 /* ---- Services ---- */
 
@@ -69,10 +74,12 @@ static void device_host_free(const struct hipmm_services *services, void *ptr, s
   (void)services;
   if (!ptr) return;
   host_bytes -= (int64_t)bytes;
-  if (interleave_running == INTERLEAVE_NOBODY)
+  if (interleave_running == INTERLEAVE_NOBODY || n_freed == MOST_FREED) {
     munmap(ptr, bytes);
-  else
-    interleave_memory_free(ptr, bytes); /* nobody gets it again in this run */
+    return;
+  }
+  interleave_memory_free(ptr, bytes);
+  freed[n_freed++] = (struct extent){(uintptr_t)ptr, bytes};
 }
 
 static int device_enter(const struct hipmm_services *services)
@@ -228,6 +235,10 @@ static struct hipmm_resource device_upstream = {.ops = &device_ops};
 
 struct hipmm_resource *device_begin(uint64_t bytes)
 {
+  while (n_freed) {
+    struct extent *extent = &freed[--n_freed];
+    munmap((void *)(uintptr_t)extent->start, extent->bytes);
+  }
   memset(given, 0, sizeof given);
   memset(live, 0, sizeof live);
   next_address = FIRST_ADDRESS;

@@ -23,6 +23,7 @@ struct store {
   size_t bytes;
   uint64_t value;
   struct interleave_clock synced;
+  bool is_change; /* a load by the other thread may come before it, a store to these bytes not */
 };
 
 struct ranges {
@@ -245,6 +246,7 @@ size_t interleave_memory_waiting(int thread)
 static void interleave_memory_flush_one(int thread)
 {
   struct store *store = &stores[thread][0];
+  if (!store->is_change) interleave_memory_flush_changes(1 - thread, store->to);
   memcpy((void *)(uintptr_t)store->to, &store->value, store->bytes);
   interleave_memory_place(store->to, thread, true)->synced = store->synced;
   memmove(store, store + 1, --n_stores[thread] * sizeof *store);
@@ -296,4 +298,32 @@ void interleave_memory_delay(int thread, volatile void *at, size_t bytes, uint64
   if (releases) store.synced = clocks[thread];
   if (releases) clocks[thread].at[thread]++;
   stores[thread][n_stores[thread]++] = store;
+}
+
+/* What the change read, it adds to. A compiler leaves it, and all in front of it, before the loads behind it. */
+void interleave_memory_delay_change(int thread, volatile void *at, size_t bytes, uint64_t value, bool releases)
+{
+  const struct interleave_clock before = interleave_memory_place(at, thread, true)->synced;
+  interleave_memory_delay(thread, at, bytes, value, releases);
+  struct store *store = &stores[thread][n_stores[thread] - 1];
+  store->is_change = true;
+  for (int i = 0; i < INTERLEAVE_THREADS; i++)
+    if (store->synced.at[i] < before.at[i]) store->synced.at[i] = before.at[i];
+  interleave_memory_fence(thread);
+}
+
+bool interleave_memory_has_changes(int thread)
+{
+  for (size_t i = 0; i < n_stores[thread]; i++)
+    if (stores[thread][i].is_change) return true;
+  return false;
+}
+
+void interleave_memory_flush_changes(int thread, const volatile void *at)
+{
+  for (size_t i = n_stores[thread]; i-- > 0;)
+    if (stores[thread][i].is_change && stores[thread][i].to == at) {
+      interleave_memory_flush(thread, i + 1);
+      return;
+    }
 }

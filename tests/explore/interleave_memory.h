@@ -76,6 +76,12 @@ bool interleave_memory_forwards(int thread, const volatile void *at, size_t byte
 
 void interleave_memory_delay(int thread, volatile void *at, size_t bytes, uint64_t value, bool releases);
 
+/* The store of a change, on a weaker processor: loads behind it may come before it. Whether any waits. Flushes up to the last one to
+ * these bytes: what the other thread stores there comes after it. */
+void interleave_memory_delay_change(int thread, volatile void *at, size_t bytes, uint64_t value, bool releases);
+bool interleave_memory_has_changes(int thread);
+void interleave_memory_flush_changes(int thread, const volatile void *at);
+
 /* interleave.c: something reached memory, so that threads that wait look again. */
 void interleave_wake(void);
 

@@ -20,7 +20,7 @@ void __wrap_asymmetric_fence_prepare(void)
 void __wrap_asymmetric_fence_heavy(void);
 void __wrap_asymmetric_fence_heavy(void)
 {
-  if (interleave_running == INTERLEAVE_NOBODY || interleave_has_no_fences()) return;
+  if (interleave_running == INTERLEAVE_NOBODY || interleave_has_no_fences() || !asymmetric_fence_is_light) return;
   interleave_point();
   interleave_memory_flush(interleave_running, SIZE_MAX);
   interleave_memory_flush_fenced(1 - interleave_running);

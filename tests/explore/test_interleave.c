@@ -26,6 +26,8 @@ static enum { NONE, NO_FENCE, NO_OWN_FENCE, NO_WAIT, NO_RELEASE } mistake;
 
 enum { OWNER = 0, OTHER = 1 };
 
+static bool has_membarrier = true;
+
 static struct biased_lock lock;
 static int n_inside, protected_data;
 
@@ -109,6 +111,7 @@ static void begin_alone(void)
   memset(&lock, 0, sizeof lock);
   n_inside = protected_data = 0;
   asymmetric_fence_prepare();
+  asymmetric_fence_is_light = has_membarrier;
   for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_alone(i, register_thread);
   if (mistake == NO_FENCE) interleave_drop_fences();
   if (mistake >= NO_FENCE && mistake <= NO_WAIT) {
@@ -169,6 +172,28 @@ static void one_is_inside_in_all_orders(void **state)
   assert_true(runs > 10000);
 }
 
+static void one_is_inside_in_all_orders_on_a_weaker_processor(void **state)
+{
+  interleave_weaken_processor(true);
+  one_is_inside_in_all_orders(state);
+  interleave_weaken_processor(false);
+}
+
+/* Without membarrier(2) all of the gate's operations must be sequentially consistent: acquire and release do not suffice. */
+static void a_gate_without_membarrier_needs_one_order(void **state)
+{
+  (void)state;
+  mistake = NONE;
+  has_membarrier = false;
+  unsigned long runs = 0;
+  const char *wrong = interleave_explore(&scenarios[0], &runs);
+  if (wrong) fail_msg("%s", wrong);
+  interleave_weaken_processor(true);
+  assert_true(interleave_finds(scenarios, 1, "a gate of acquire and release alone", NULL));
+  interleave_weaken_processor(false);
+  has_membarrier = true;
+}
+
 static void finds_each_mistake(void **state)
 {
   static const struct {
@@ -186,6 +211,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_is_inside_in_all_orders),
+      cmocka_unit_test(one_is_inside_in_all_orders_on_a_weaker_processor),
+      cmocka_unit_test(a_gate_without_membarrier_needs_one_order),
       cmocka_unit_test(finds_each_mistake),
   };
   return cmocka_run_group_tests_name("interleavings", tests, NULL, NULL);

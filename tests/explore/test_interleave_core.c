@@ -446,6 +446,13 @@ static void all_orders_are_right(void **state)
   assert_true(runs > 1000);
 }
 
+static void all_orders_are_right_on_a_weaker_processor(void **state)
+{
+  interleave_weaken_processor(true);
+  all_orders_are_right(state);
+  interleave_weaken_processor(false);
+}
+
 static void finds_each_mistake(void **state)
 {
   static const char *const names[] = {[NO_FENCE] = "hipmm_finalize() without the fence",
@@ -470,6 +477,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_orders_are_right),
+      cmocka_unit_test(all_orders_are_right_on_a_weaker_processor),
       cmocka_unit_test(finds_each_mistake),
   };
   make_entries();

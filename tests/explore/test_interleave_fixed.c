@@ -107,6 +107,13 @@ static void all_orders_are_right(void **state)
   assert_true(runs > 100);
 }
 
+static void all_orders_are_right_on_a_weaker_processor(void **state)
+{
+  interleave_weaken_processor(true);
+  all_orders_are_right(state);
+  interleave_weaken_processor(false);
+}
+
 static void finds_a_mistake(void **state)
 {
   (void)state;
@@ -118,6 +125,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_orders_are_right),
+      cmocka_unit_test(all_orders_are_right_on_a_weaker_processor),
       cmocka_unit_test(finds_a_mistake),
   };
   return cmocka_run_group_tests_name("interleavings of fixed_size", tests, NULL, NULL);

@@ -164,6 +164,13 @@ static void all_orders_are_right(void **state)
   if (wrong) fail_msg("%s", wrong);
 }
 
+static void all_orders_are_right_on_a_weaker_processor(void **state)
+{
+  interleave_weaken_processor(true);
+  all_orders_are_right(state);
+  interleave_weaken_processor(false);
+}
+
 static void finds_each_mistake(void **state)
 {
   static const char *const names[] = {[NO_MARK] = "a file that is replaced without a mark"};
@@ -176,6 +183,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_orders_are_right),
+      cmocka_unit_test(all_orders_are_right_on_a_weaker_processor),
       cmocka_unit_test(finds_each_mistake),
   };
   return cmocka_run_group_tests_name("interleavings of the log", tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * functions.h. */
 #include "functions.h"
 
+#include <hipmm/control.h>
 #include <hipmm/inspect.h>
 #include <hipmm/share.h>
 #include <hipmm/torch.h>
@@ -104,6 +105,11 @@ static void ignore_event(void *arg, const struct hipmm_event *event)
   (void)arg, (void)event;
 }
 
+static void ignore_request(void *arg)
+{
+  (void)arg;
+}
+
 static void register_objects(const void *argument)
 {
   static char region_memory[256];
@@ -119,6 +125,9 @@ static void register_objects(const void *argument)
   SWEEP(hipmm_mempool_register, "mine", &mempool);
   SWEEP(hipmm_hooks_register, "mine", &hooks);
   SWEEP(hipmm_hooks_register, "mine", NULL);
+  SWEEP(hipmm_control_register, "suspend", ignore_request, NULL);
+  expect(SWEEP_PLAIN(hipmm_control_reply, "suspend", HIPMM_OK) == HIPMM_E_STATE, "nobody has asked, and has a reply");
+  SWEEP(hipmm_control_register, "suspend", NULL, NULL);
   SWEEP(hipmm_allocator_register, "mine", NULL);
   SWEEP(hipmm_failure_handler_register, "mine", NULL);
   SWEEP(hipmm_region_register, "mine", NULL);

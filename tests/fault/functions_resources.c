@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* functions_resources.c: scenarios of initialisation, blocks, resources and inspection; see functions.h. */
+#include "../../core/runtime/hip.h"
 #include "functions.h"
 
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
+#include <hipmm/reserve.h>
+#include <hipmm/span.h>
+#include <hipmm/spill.h>
 #include <string.h>
 
 /* ---- Initialisation ---- */
@@ -132,6 +136,65 @@ static void create_resources(const void *argument)
   hipmm_resource_release(source);
 }
 
+static void use_reservations(const void *argument)
+{
+  struct hipmm_resource *budget = NULL, *reservation = NULL;
+  struct hipmm_reserve_request request = {.struct_size = sizeof request, .bytes = 1 << 20};
+  void *block = NULL;
+  int64_t held = -1;
+  (void)argument;
+  SWEEP_OUT(budget, hipmm_resource_get_by_name, 0, "budget");
+  request.resource = budget;
+  SWEEP_OUT(reservation, hipmm_reserve, &request);
+  SWEEP_OUT(block, hipmm_allocate, reservation, BYTES, NULL);
+  SWEEP(hipmm_reservation_resize, reservation, 2 << 20);
+  SWEEP_OUT(held, hipmm_resource_query, budget, "held_bytes");
+  expect(held == 2 << 20, "another size is reserved");
+  SWEEP(hipmm_reservation_release, reservation);
+  SWEEP(hipmm_deallocate, budget, block, BYTES, NULL);
+  SWEEP_OUT(held, hipmm_resource_query, budget, "held_bytes");
+  expect(!held, "something stays reserved");
+  hipmm_resource_release(budget);
+}
+
+static void use_spans(const void *argument)
+{
+  size_t granule = 0;
+  void *ptr = NULL;
+  (void)argument;
+  SWEEP_OUT(ptr, hipmm_span_create, NULL, 64 << 20, &granule);
+  SWEEP(hipmm_span_commit, ptr, 0, 3 * granule);
+  SWEEP(hipmm_span_decommit, ptr, granule, granule, NULL);
+  SWEEP(hipmm_span_destroy, ptr, NULL);
+}
+
+/* Two buffers, of which the second goes to the file. */
+static void use_movables(const void *argument)
+{
+  struct hipmm_resource *spilling = NULL;
+  struct hipmm_movable *movables[2] = {NULL};
+  void *ptr = NULL;
+  (void)argument;
+  SWEEP_OUT(spilling, hipmm_resource_get_by_name, 0, "movable");
+  for (int i = 0; i < 2; i++) {
+    SWEEP_OUT(movables[i], hipmm_movable_create, spilling, BYTES);
+    SWEEP_OUT(ptr, hipmm_movable_pin, movables[i], NULL);
+    memset(ptr, i + 1, BYTES);
+    SWEEP(hipmm_movable_unpin, movables[i], NULL);
+  }
+  for (int round = 0; round < 2; round++) {
+    SWEEP(hipmm_resource_trim, spilling, 0);
+    for (int i = 0; i < 2; i++) {
+      SWEEP_OUT(ptr, hipmm_movable_pin, movables[i], NULL);
+      expect(hip_table()->StreamSynchronize(NULL) || holds(ptr, BYTES, (unsigned char)(i + 1)),
+             "a movable buffer has other data");
+      SWEEP(hipmm_movable_unpin, movables[i], NULL);
+    }
+  }
+  for (int i = 0; i < 2; i++) SWEEP(hipmm_movable_destroy, movables[i]);
+  hipmm_resource_release(spilling);
+}
+
 /* The live blocks of the test keep their data. */
 static void suspend(const void *argument)
 {
@@ -215,6 +278,9 @@ const struct sweep_scenario resource_scenarios[] = {
     {.name = "blocks", .begin = begin, .run = use_blocks, .end = end},
     {.name = "resources", .begin = begin, .run = ask_resources, .end = end},
     {.name = "resources in code", .begin = begin_without_a_stack, .run = create_resources, .end = end},
+    {.name = "reservations", .begin = begin, .run = use_reservations, .end = end},
+    {.name = "spans", .begin = begin, .run = use_spans, .end = end},
+    {.name = "movable buffers", .begin = begin, .run = use_movables, .end = end},
     {.name = "suspension", .begin = begin, .run = suspend, .end = end},
     {.name = "inspection", .begin = begin, .run = inspect, .end = end},
     {.name = "statistics", .begin = begin, .run = use_statistics, .end = end},

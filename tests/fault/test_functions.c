@@ -19,6 +19,9 @@ const char graph[] =
     "\"pool\": {\"type\": \"pool\", \"upstream\": \"memory\", \"growth\": \"mapped\"}, "
     "\"shared\": {\"type\": \"async\", \"handle_type\": \"posix_fd\"}, "
     "\"pages\": {\"type\": \"host\"}, "
+    "\"budget\": {\"type\": \"reserving\", \"upstream\": \"pool\", \"limit\": \"64MiB\"}, "
+    "\"movable\": {\"type\": \"spilling\", \"upstream\": \"pool\", \"pinned\": \"pages\", \"pinned_limit\": "
+    "\"30000\", \"folder\": \"/tmp\"}, "
     "\"tracked\": {\"type\": \"tracking\", \"upstream\": \"pool\"}, "
     "\"main\": {\"type\": \"statistics\", \"upstream\": \"tracked\"}}, \"devices\": {\"default\": \"main\"}}";
 

@@ -53,6 +53,7 @@ static const struct requirement requirements[] = {
     {.type = "pool"},
     {"pool", .name = "pool that is filled", .options = "\"initial_size\": \"1MiB\", \"growth\": \"segments\", "},
     {"recording", .options = record_option, .is_single = true},
+    {"reserving", .options = "\"limit\": \"128MiB\", "},
     {"sam_headroom", .options = "\"headroom\": \"1MiB\", "},
 };
 

@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGMENTS "\"growth\": \"segments\""
-#define MAPPED   "\"growth\": \"mapped\""
-#define SMALL    "\"maximum_size\": \"5MiB\""
-#define AUTO     "\"record\": \"auto\""
-#define LAZY     "\"record\": \"lazy\""
-#define ON_FREE  "\"record\": \"on_free\""
+#define SEGMENTS   "\"growth\": \"segments\""
+#define MAPPED     "\"growth\": \"mapped\""
+#define EXPORTABLE MAPPED ", \"exportable\": true"
+#define LEGACY     "\"ipc\": \"legacy\""
+#define SMALL      "\"maximum_size\": \"5MiB\""
+#define AUTO       "\"record\": \"auto\""
+#define LAZY       "\"record\": \"lazy\""
+#define ON_FREE    "\"record\": \"on_free\""
 
 #define POOL(growth, record)       "[{\"type\": \"pool\", " growth ", " record "}, \"device\"]"
 #define SMALL_POOL(growth, record) "[{\"type\": \"pool\", " growth ", " record ", " SMALL "}, \"device\"]"
@@ -48,6 +50,15 @@ static const struct model models[] = {
     {"small pool, segments, auto: stepped", SMALL_POOL(SEGMENTS, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true,
      .may_fail = true},
     {"small pool, segments, on_free: stepped", SMALL_POOL(SEGMENTS, ON_FREE), ONE_STEPPED, ANY_SIZE, .may_fail = true},
+    {"pool, exportable, auto: stepped", POOL(EXPORTABLE, AUTO), ONE_STEPPED, ANY_SIZE, .aligns = true},
+    {"pool, exportable, lazy: stepped", POOL(EXPORTABLE, LAZY), ONE_STEPPED, ANY_SIZE, .aligns = true, .retires = true},
+    {"pool, exportable, on_free: 8 threads", POOL(EXPORTABLE, ON_FREE), MANY_THREADS, ANY_SIZE, .aligns = true},
+    {"small pool, exportable, auto: 8 threads, stepped", SMALL_POOL(EXPORTABLE, AUTO), MANY_STEPPED, ANY_SIZE,
+     .aligns = true, .may_fail = true},
+    {"small pool, exportable, lazy: stepped", SMALL_POOL(EXPORTABLE, LAZY), ONE_STEPPED, ANY_SIZE, .may_fail = true,
+     .retires = true},
+    {"pool, for drivers' handles, lazy: stepped", POOL(LEGACY, LAZY), ONE_STEPPED, ANY_SIZE, .aligns = true,
+     .retires = true},
     {"pool, mapped, auto: 8 threads, stepped", POOL(MAPPED, AUTO), MANY_STEPPED, ANY_SIZE, .aligns = true},
     {"pool, mapped, lazy: 8 threads, stepped", POOL(MAPPED, LAZY), MANY_STEPPED, ANY_SIZE, .retires = true},
     {"pool, segments, auto: 8 threads, stepped", POOL(SEGMENTS, AUTO), MANY_STEPPED, ANY_SIZE, .aligns = true},
@@ -98,6 +109,8 @@ static const struct model models[] = {
     {"async_view: 8 threads", "[\"async_view\"]", MANY_THREADS, ANY_SIZE},
     {"async_managed: stepped", "[\"async_managed\"]", ONE_STEPPED, ANY_SIZE},
     {"async_managed: 8 threads", "[\"async_managed\"]", MANY_THREADS, ANY_SIZE},
+    {"async_pinned: stepped", "[\"async_pinned\"]", ONE_STEPPED, ANY_SIZE},
+    {"async_pinned: 8 threads", "[\"async_pinned\"]", MANY_THREADS, ANY_SIZE},
     {"callback: stepped", "[{\"type\": \"callback\", \"allocator\": \"program\"}]", ONE_STEPPED, ANY_SIZE},
     {"callback: 8 threads", "[{\"type\": \"callback\", \"allocator\": \"program\"}]", MANY_THREADS, ANY_SIZE},
     {"fixed_buffer: stepped", REGION_STACK("auto"), ONE_STEPPED, ANY_SIZE, REGION, .aligns = true},

@@ -196,6 +196,34 @@ static void exchanges_small_chunks_for_a_large_one(void **state)
   assert_int_equal(fixture_value("arena", "chunks"), 1);
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+  char *const *first = a, *const *second = b;
+  return (*first > *second) - (*first < *second);
+}
+
+/* Most of the memory is idle, and a part of each superblock is in use. */
+static void serves_a_large_block_from_what_is_idle_in_superblocks(void **state)
+{
+  enum { BLOCKS = 512, BYTES = 64 << 10, EACH = 24, LARGE_BYTES = (EACH - 4) * BYTES };
+  void *blocks[BLOCKS];
+  int n = 0;
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '32MiB', 'maximum_size': '32MiB'}, 'device']");
+  while (n < BLOCKS && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
+  assert_int_equal(n, BLOCKS);
+  qsort(blocks, BLOCKS, sizeof *blocks, compare_addresses);
+  for (int i = 0; i < BLOCKS; i++)
+    if (i % EACH) fixture_free(blocks[i], BYTES, NULL);
+  void *large = fixture_allocate(LARGE_BYTES, NULL);
+  fixture_fill(large, 0x5a, LARGE_BYTES);
+  assert_true(fixture_holds(large, 0x5a, LARGE_BYTES));
+  assert_int_equal(fixture_value("arena", "live_bytes"), (BLOCKS + EACH - 1) / EACH * BYTES + LARGE_BYTES);
+  fixture_free(large, LARGE_BYTES, NULL);
+  for (int i = 0; i < BLOCKS; i += EACH) fixture_free(blocks[i], BYTES, NULL);
+  fixture_free(fixture_allocate(32 * MIB, NULL), 32 * MIB, NULL);
+}
+
 /* Both streams may use both blocks, and one is the better fit. */
 static void takes_the_smaller_of_two_free_blocks(void **state)
 {
@@ -255,6 +283,32 @@ static void waits_for_the_device_only_where_that_gives_memory(void **state)
   void *large = fixture_allocate(8 * MIB, second);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   fixture_free(large, 8 * MIB, second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
+}
+
+/* The maximum allows no superblock any more, and less than a usual remnant is free beside what another stream freed. */
+static void uses_the_last_of_its_memory_before_it_waits(void **state)
+{
+  enum { REST_BYTES = 32 << 10, BLOCKS = (1 << 20) / 1024 };
+  char graph[120];
+  void *blocks[BLOCKS + REST_BYTES / 1024];
+  (void)state;
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'arena_size': %zu, 'maximum_size': %zu}, 'device']",
+           3 * MIB + REST_BYTES, 3 * MIB + REST_BYTES);
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
+  void *large = fixture_allocate(2 * MIB, first);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(1000, second);
+  assert_int_equal(fixture_value("arena", "superblocks"), 1);
+  assert_int_equal(fixture_hip()->MemsetAsync(large, 1, 2 * MIB, first), 0);
+  fixture_free(large, 2 * MIB, first);
+  software()->reset_calls();
+  for (int i = BLOCKS; i < BLOCKS + REST_BYTES / 1024; i++) blocks[i] = fixture_allocate(1000, second);
+  assert_int_equal(fixture_calls_that_wait() + software()->calls("hipStreamWaitEvent"), 0);
+  assert_int_equal(fixture_value("arena", "superblocks"), 2);
+  for (int i = 0; i < BLOCKS + REST_BYTES / 1024; i++) fixture_free(blocks[i], 1000, second);
+  fixture_free(fixture_allocate(3 * MIB, NULL), 3 * MIB, NULL);
   fixture_drop_stream(first);
   fixture_drop_stream(second);
 }
@@ -444,6 +498,110 @@ static void lets_the_next_thread_have_the_arena_of_one_that_ended(void **state)
   assert_int_equal(fixture_held_bytes(), 2 * MIB);
 }
 
+static void *free_all(void *argument)
+{
+  struct task *task = argument;
+  for (int i = 0; i < BLOCKS_OF_THREAD; i++)
+    task->failures += task->blocks[i] && hipmm_deallocate(NULL, task->blocks[i], 0, task->stream);
+  return NULL;
+}
+
+static void *free_all_again(void *argument)
+{
+  struct task *task = argument;
+  for (int i = 0; i < BLOCKS_OF_THREAD; i++)
+    task->failures += hipmm_deallocate(NULL, task->blocks[i], 0, task->stream) != HIPMM_E_POINTER;
+  return NULL;
+}
+
+/* Its arena has not looked yet, but the blocks are free in every other respect. */
+static void frees_what_another_thread_allocated(void **state)
+{
+  struct task task = {.failures = 0};
+  (void)state;
+  fixture_start(plain);
+  allocate_all(&task);
+  size_t held = fixture_held_bytes();
+  assert_int_equal(fixture_value("arena", "live_count"), BLOCKS_OF_THREAD);
+  for (int i = 0; i < 20; i++) {
+    run_in_thread(free_all, &task);
+    run_in_thread(free_all_again, &task);
+    if (i % 2) assert_int_equal(fixture_value("arena", "live_count"), 0);
+    if (i % 2) assert_int_equal(fixture_value("arena", "live_bytes"), 0);
+    allocate_all(&task);
+    assert_int_equal(task.failures, 0);
+    assert_int_equal(fixture_held_bytes(), held);
+  }
+  run_in_thread(free_all, &task);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
+/* Although the thread that allocated it does nothing more. */
+static void returns_what_another_thread_frees(void **state)
+{
+  enum { BLOCK_BYTES = 100 << 10 };
+  struct task task = {.failures = 0};
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < BLOCKS_OF_THREAD; i++) task.blocks[i] = fixture_allocate(BLOCK_BYTES, NULL);
+  int64_t before = fixture_value("arena", "superblock_bytes");
+  run_in_thread(free_all, &task);
+  assert_in_range(before, BLOCKS_OF_THREAD * BLOCK_BYTES, 2 * BLOCKS_OF_THREAD * BLOCK_BYTES);
+  assert_in_range(fixture_value("arena", "superblock_bytes"), 0, before / 2);
+}
+
+/* Although that thread only allocates, and finds the blocks before there are many. */
+static void returns_what_its_thread_finds_freed(void **state)
+{
+  enum { BLOCK_BYTES = 100 << 10, OTHER_BYTES = 40 << 10 };
+  struct task task = {.failures = 0}, some = {.failures = 0};
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < BLOCKS_OF_THREAD; i++) task.blocks[i] = fixture_allocate(BLOCK_BYTES, NULL);
+  int64_t before = fixture_value("arena", "superblock_bytes");
+  for (int i = 0; i < BLOCKS_OF_THREAD; i++) {
+    some.blocks[0] = task.blocks[i];
+    run_in_thread(free_all, &some);
+    some.blocks[1] = fixture_allocate(OTHER_BYTES, NULL);
+  }
+  assert_in_range(fixture_value("arena", "superblock_bytes"), 0, before / 2);
+  fixture_free(some.blocks[1], OTHER_BYTES, NULL);
+}
+
+/* Although a call that looks at the arena has received the messages, and the thread frees nothing. */
+static void returns_what_others_receive(void **state)
+{
+  enum { BLOCK_BYTES = 30 << 10, ROUNDS = 12, EACH = 32 };
+  static void *blocks[ROUNDS][EACH], *others[ROUNDS];
+  struct task task = {.failures = 0};
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < ROUNDS * EACH; i++) blocks[i / EACH][i % EACH] = fixture_allocate(BLOCK_BYTES, NULL);
+  int64_t before = fixture_value("arena", "superblock_bytes");
+  for (int i = 0; i < ROUNDS; i++) {
+    for (int k = 0; k < EACH; k++) {
+      task = (struct task){.blocks[0] = blocks[i][k]};
+      run_in_thread(free_all, &task);
+    }
+    fixture_value("arena", "live_count");
+    others[i] = fixture_allocate(1, NULL);
+  }
+  assert_in_range(fixture_value("arena", "superblock_bytes"), 0, before / 2);
+  for (int i = 0; i < ROUNDS; i++) fixture_free(others[i], 1, NULL);
+}
+
+/* Before it has any memory, and afterwards. */
+static void refuses_what_is_not_its_own(void **state)
+{
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(hipmm_deallocate(NULL, (void *)(uintptr_t)0x700000000000, 256, NULL), HIPMM_E_POINTER);
+    fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  }
+}
+
 static void keeps_threads_on_their_default_streams_apart(void **state)
 {
   struct task task = {.stream = (hipmm_stream_t)2};
@@ -489,15 +647,21 @@ static void keeps_a_free_block_whole_when_records_run_out(void **state)
   (void)state;
   fixture_start("'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB'}, 'device']");
   struct arena *arena = fixture_resource("arena")->self;
-  char *first = fixture_allocate(2 * MIB, NULL), *all;
-  uint32_t most = arena->global.ranges.most;
-  arena->global.ranges.most = arena->global.ranges.count;
+  size_t bytes = 2 * MIB;
+  char *first = fixture_allocate(bytes, NULL), *all;
+  if ((uintptr_t)(first + bytes) % (8 * MIB) == 0) { /* what is free behind it is aligned as it is */
+    fixture_free(first, bytes, NULL);
+    first = fixture_allocate(bytes = 3 * MIB, NULL);
+  }
+  struct blocks *blocks = &arena->global.heap.blocks;
+  uint32_t most = blocks->most;
+  blocks->most = blocks->count;
   assert_status(hipmm_allocate_aligned(NULL, 2 * MIB, 8 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
   all = fixture_allocate(4 * MIB, NULL); /* with the rest, for which there is no record */
   assert_int_equal(fixture_value("arena", "live_count"), 2);
   fixture_free(all, 4 * MIB, NULL);
-  arena->global.ranges.most = most;
-  fixture_free(first, 2 * MIB, NULL);
+  blocks->most = most;
+  fixture_free(first, bytes, NULL);
   fixture_free(fixture_allocate(16 * MIB, NULL), 16 * MIB, NULL);
 }
 
@@ -517,7 +681,7 @@ static void goes_on_where_no_arena_or_stream_is_left(void **state)
   blocks[1] = fixture_allocate(1000, streams[1]); /* from the global arena */
   arena->n_locals = n_locals;
   assert_int_equal(fixture_value("arena", "superblocks"), 1);
-  arena->global.streams.count = MAX_STREAMS;
+  arena->global.heap.streams.count = MAX_STREAMS;
   fixture_fail_call("hipDeviceSynchronize", 1, 999);
   assert_status(hipmm_allocate(NULL, 1000, streams[2], &ptr), HIPMM_E_HIP);
   assert_message("hipDeviceSynchronize");
@@ -578,6 +742,24 @@ static void forgets_addresses_that_it_gave_back(void **state)
   assert_status(hipmm_deallocate(NULL, blocks[BLOCKS / 2], BYTES, NULL), HIPMM_E_POINTER);
 }
 
+/* In exchange for other memory, without a trim. */
+static void forgets_addresses_of_segments_that_it_released(void **state)
+{
+  enum { BLOCKS = 40 };
+  void *blocks[BLOCKS];
+  int n_known = 0;
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '40MiB', 'maximum_size': '48MiB'}, 'device']");
+  const struct arena *arena = fixture_resource("arena")->self;
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(MIB, NULL);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], MIB, NULL);
+  void *large = fixture_allocate(48 * MIB, NULL);
+  assert_int_equal(fixture_value("arena", "chunks"), 1);
+  for (int i = 0; i < BLOCKS; i++) n_known += range_at(&arena->global.ranges, blocks[i]) != RANGE_NONE;
+  assert_in_range(n_known, 0, 3); /* pages at both ends stay, and the large block may begin where one did */
+  fixture_free(large, 48 * MIB, NULL);
+}
+
 static void has_an_arena_for_each_of_thousands_of_streams(void **state)
 {
   enum { STREAMS = 4500 };
@@ -605,6 +787,7 @@ int main(void)
       TEST(goes_on_where_no_arena_or_stream_is_left),
       TEST(gives_records_between_live_ones_back_when_trimmed),
       TEST(forgets_addresses_that_it_gave_back),
+      TEST(forgets_addresses_of_segments_that_it_released),
       TEST(has_an_arena_for_each_of_thousands_of_streams),
       TEST(grows_beyond_what_it_began_with),
       TEST(says_what_is_wrong_with_its_options),
@@ -615,15 +798,22 @@ int main(void)
       TEST(takes_a_block_of_another_arena_before_it_fails),
       TEST(waits_for_what_another_arena_got_meanwhile),
       TEST(exchanges_small_chunks_for_a_large_one),
+      TEST(serves_a_large_block_from_what_is_idle_in_superblocks),
       TEST(takes_the_smaller_of_two_free_blocks),
       TEST(lets_another_stream_have_each_of_several_free_blocks),
       TEST(waits_for_the_device_only_where_that_gives_memory),
+      TEST(uses_the_last_of_its_memory_before_it_waits),
       TEST(dumps_what_it_has_when_it_fails),
       TEST(serves_on_where_no_dump_can_be_written),
       TEST(does_not_wait_for_who_reads_a_dump),
       TEST(holds_nobody_up_while_it_dumps),
       TEST(dumps_over_no_link_in_a_shared_folder),
       TEST(lets_the_next_thread_have_the_arena_of_one_that_ended),
+      TEST(frees_what_another_thread_allocated),
+      TEST(returns_what_another_thread_frees),
+      TEST(returns_what_its_thread_finds_freed),
+      TEST(returns_what_others_receive),
+      TEST(refuses_what_is_not_its_own),
       TEST(keeps_threads_on_their_default_streams_apart),
   };
   log_to_file("warning");

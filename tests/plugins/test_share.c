@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <hipmm/memory.h>
 #include <hipmm/share.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -250,27 +251,209 @@ static void two_processes_use_blocks_of_a_mapped_pool(void **state)
   for (int i = 0; i < 5; i++) fixture_free(blocks[i], sizes[i], NULL);
 }
 
+/* ---- Handles ---- */
+
+static const char exportable[] =
+    "'stack': ['statistics', {'type': 'pool', 'growth': 'mapped', 'exportable': true}, 'device']";
+
+/* For sockets. */
+static void make_runtime_folder(char folder[32])
+{
+  strcpy(folder, "/tmp/hipmm-share-XXXXXX");
+  assert_non_null(mkdtemp(folder));
+  assert_int_equal(setenv("XDG_RUNTIME_DIR", folder, 1), 0);
+}
+
+static void remove_runtime_folder(const char *folder)
+{
+  char path[48];
+  snprintf(path, sizeof path, "%s/hipmm", folder);
+  assert_int_equal(rmdir(path), 0); /* no socket is left */
+  assert_int_equal(rmdir(folder), 0);
+}
+
+/* In the other process: opens the handle twice, and takes part of a pool and of memory of its own. */
+static int be_the_importer_of_a_handle(const char *hex)
+{
+  static unsigned char copy[LARGE_BYTES];
+  struct hipmm_share_pointer pointer;
+  void *ptrs[2] = {NULL, NULL};
+  const char *problem = NULL;
+  for (size_t i = 0; i < sizeof pointer; i++) sscanf(hex + 2 * i, "%2hhx", (unsigned char *)&pointer + i);
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"device\"]}"))
+    problem = hipmm_last_error_message();
+  for (int i = 0; i < 2 && !problem; i++)
+    if (hipmm_share_import_pointer(NULL, &pointer, &ptrs[i])) problem = hipmm_last_error_message();
+  if (!problem && fixture_hip()->Memcpy(copy, ptrs[0], LARGE_BYTES, 2 /* to the host */)) problem = "hipMemcpy";
+  for (size_t i = 0; i < LARGE_BYTES && !problem; i++)
+    if (copy[i] != 1) problem = "the block has other data";
+  if (!problem && fixture_hip()->MemsetAsync(ptrs[1], 2, LARGE_BYTES, NULL)) problem = "hipMemsetAsync";
+  for (int i = 0; i < 2 && !problem; i++)
+    if (hipmm_deallocate(NULL, ptrs[i], LARGE_BYTES, NULL)) problem = hipmm_last_error_message();
+  hipmm_finalize();
+  if (!problem && live_on_all_devices()) problem = "something was not given back";
+  if (problem) fprintf(stderr, "%s\n", problem);
+  return problem != NULL;
+}
+
+static struct outcome open_in_another_process(const struct hipmm_share_pointer *pointer)
+{
+  char hex[2 * sizeof *pointer + 1];
+  for (size_t i = 0; i < sizeof *pointer; i++) snprintf(hex + 2 * i, 3, "%02x", ((const unsigned char *)pointer)[i]);
+  const char *const arguments[] = {"import-handle", hex, NULL};
+  return run_again(arguments, NULL);
+}
+
+static void two_processes_use_a_handle(void **state)
+{
+  struct hipmm_share_pointer pointer, again;
+  char folder[32];
+  (void)state;
+  needs_software();
+  make_runtime_folder(folder);
+  fixture_start(exportable);
+  unsigned char *ptr = fixture_allocate(LARGE_BYTES, NULL), *small = fixture_allocate(MIB - 1, NULL);
+  fixture_fill(ptr, 1, LARGE_BYTES);
+  fixture_fill(small, 7, MIB - 1);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_ok(hipmm_share_export_pointer(NULL, ptr, &pointer));
+  assert_int_equal(pointer.bytes, LARGE_BYTES);
+  assert_ok(hipmm_share_export_pointer(NULL, ptr, &again));
+  assert_memory_equal(&pointer, &again, sizeof pointer);
+  assert_status(hipmm_share_export_pointer(NULL, small, &again), HIPMM_E_NOT_SUPPORTED);
+  assert_message("allocate at least 1048576 bytes");
+  assert_status(hipmm_share_import_pointer(fixture_resource("device"), &pointer, &(void *){NULL}), HIPMM_E_STATE);
+  struct outcome outcome = open_in_another_process(&pointer);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+  assert_true(fixture_holds(ptr, 2, LARGE_BYTES));
+  assert_true(fixture_holds(small, 7, MIB - 1));
+  fixture_free(ptr, LARGE_BYTES, NULL);
+  outcome = open_in_another_process(&pointer);
+  assert_non_null(strstr(outcome.error, "the block of the handle was freed"));
+  unsigned char *next = fixture_allocate(LARGE_BYTES, NULL);
+  assert_ptr_equal(next, ptr);
+  assert_non_null(strstr(open_in_another_process(&pointer).error, "the block of the handle was freed"));
+  assert_ok(hipmm_share_export_pointer(NULL, next, &again));
+  assert_memory_not_equal(&pointer, &again, sizeof pointer);
+  fixture_free(small, MIB - 1, NULL);
+  fixture_free(next, LARGE_BYTES, NULL);
+  assert_ok(hipmm_finalize());
+  assert_non_null(strstr(open_in_another_process(&again).error, "has no socket"));
+  remove_runtime_folder(folder);
+}
+
+static void *allocate_flagged(size_t bytes)
+{
+  void *ptr = NULL;
+  const struct hipmm_request request = {
+      .struct_size = sizeof request, .bytes = bytes, .flags = HIPMM_ALLOCATE_EXPORTABLE};
+  assert_ok(hipmm_allocate_ex(&request, &ptr));
+  return ptr;
+}
+
+/* Of a pool that exports nothing else. */
+static void a_flag_makes_a_block_exportable(void **state)
+{
+  struct hipmm_share_pointer pointer;
+  char folder[32];
+  void *none = NULL;
+  (void)state;
+  needs_software();
+  make_runtime_folder(folder);
+  fixture_start("'resources': {'all': {'type': 'pool', 'growth': 'mapped', 'upstream': 'device'}, 'device': {'type': "
+                "'device'}}, 'devices': {'default': 'all'}");
+  unsigned char *plain = fixture_allocate(LARGE_BYTES, NULL), *tiny = allocate_flagged(100),
+                *large = allocate_flagged(LARGE_BYTES);
+  fixture_fill(large, 1, LARGE_BYTES);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_status(hipmm_share_export_pointer(NULL, plain, &pointer), HIPMM_E_NOT_SUPPORTED);
+  assert_message("\"exportable\": true");
+  assert_ok(hipmm_share_export_pointer(NULL, tiny, &pointer));
+  assert_int_equal(pointer.bytes, 100);
+  assert_ok(hipmm_share_export_pointer(NULL, large, &pointer));
+  struct outcome outcome = open_in_another_process(&pointer);
+  assert_string_equal(outcome.error, "");
+  assert_true(fixture_holds(large, 2, LARGE_BYTES));
+  const struct hipmm_request elsewhere = {.struct_size = sizeof elsewhere,
+                                          .resource = fixture_resource("device"),
+                                          .bytes = 100,
+                                          .flags = HIPMM_ALLOCATE_EXPORTABLE};
+  assert_status(hipmm_allocate_ex(&elsewhere, &none), HIPMM_E_NOT_SUPPORTED);
+  assert_message("has no blocks that may be exported");
+  fixture_free(plain, LARGE_BYTES, NULL);
+  fixture_free(tiny, 100, NULL);
+  fixture_free(large, LARGE_BYTES, NULL);
+  assert_ok(hipmm_finalize());
+  remove_runtime_folder(folder);
+}
+
+/* A handle of a block keeps none of its memory: what another block gets is given back, or moves. */
+static void a_suspended_block_has_no_handle_to_open(void **state)
+{
+  struct hipmm_share_pointer pointer;
+  char folder[32];
+  (void)state;
+  needs_software();
+  make_runtime_folder(folder);
+  fixture_start(exportable);
+  unsigned char *ptr = fixture_allocate(LARGE_BYTES, NULL);
+  fixture_fill(ptr, 1, LARGE_BYTES);
+  assert_ok(hipmm_resource_suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_ok(hipmm_share_export_pointer(NULL, ptr, &pointer));
+  assert_non_null(strstr(open_in_another_process(&pointer).error, "its pool is suspended"));
+  assert_ok(hipmm_resource_resume(NULL));
+  struct outcome outcome = open_in_another_process(&pointer);
+  assert_string_equal(outcome.error, "");
+  assert_true(fixture_holds(ptr, 2, LARGE_BYTES));
+  fixture_free(ptr, LARGE_BYTES, NULL);
+  assert_ok(hipmm_finalize());
+  remove_runtime_folder(folder);
+}
+
 /* Whether [ptr, ptr + bytes) has a byte of the chunks from `start` on. */
+/* What became idle has lost its memory: no later block may be there. */
+static void what_is_freed_while_suspended_is_not_used_again(void **state)
+{
+  unsigned char *blocks[3], *later[4];
+  (void)state;
+  needs_software();
+  fixture_start(exportable);
+  for (size_t i = 0; i < 3; i++) blocks[i] = fixture_allocate(LARGE_BYTES, NULL);
+  assert_ok(hipmm_resource_suspend(NULL, HIPMM_CONTENT_DISCARD));
+  for (size_t i = 0; i < 3; i++) fixture_free(blocks[i], LARGE_BYTES, NULL);
+  assert_ok(hipmm_resource_resume(NULL));
+  for (size_t i = 0; i < 4; i++) {
+    later[i] = fixture_allocate(LARGE_BYTES, NULL);
+    fixture_fill(later[i], (unsigned char)i, LARGE_BYTES);
+  }
+  for (size_t i = 0; i < 4; i++) {
+    assert_true(fixture_holds(later[i], (unsigned char)i, LARGE_BYTES));
+    fixture_free(later[i], LARGE_BYTES, NULL);
+  }
+  assert_ok(hipmm_finalize());
+}
+
 static bool is_within(const char *start, uint64_t chunk_bytes, const char *ptr, size_t bytes)
 {
   return ptr < start + chunk_bytes && start < ptr + bytes;
 }
 
-/* What a process gets for a block has no byte of another block. A block less than a chunk is not exported. */
+/* What a process gets for a block has no byte of another block, and is one chunk. A block of less than 1 MiB is not exported. */
 static void assert_alone(char *const *blocks, const size_t *sizes, size_t n, size_t which)
 {
   struct hipmm_share_block block = {.bytes = 77};
   struct hipmm_share_part parts[MOST_PARTS];
   enum hipmm_status status = hipmm_share_export_block(NULL, blocks[which], &block, parts, MOST_PARTS);
-  if (sizes[which] < 2 * MIB) {
+  if (sizes[which] < MIB) {
     assert_status(status, HIPMM_E_NOT_SUPPORTED);
-    assert_message(
-        "bytes, shares a chunk of 2097152 bytes with other blocks, and another process would reach them too");
+    assert_message(" bytes with other blocks, and another process would reach them too");
     assert_int_equal(block.bytes, 77);
     return;
   }
   uint64_t chunk_bytes = 0;
   assert_ok(status);
+  assert_int_equal(block.n_parts, 1);
   for (size_t i = 0; i < block.n_parts; i++) {
     chunk_bytes += parts[i].bytes;
     close(parts[i].fd);
@@ -285,7 +468,7 @@ static void assert_alone(char *const *blocks, const size_t *sizes, size_t n, siz
 static void an_exported_block_has_its_chunks_alone(void **state)
 {
   enum { BLOCKS = 40, ROUNDS = 400, AT_ONCE = 7 };
-  static const size_t classes[] = {300, 5000, MIB, 2 * MIB - 256, 2 * MIB, 2 * MIB + 1, LARGE_BYTES, 9 * MIB};
+  static const size_t classes[] = {300, 5000, MIB, MIB - 1, 2 * MIB, 2 * MIB + 1, LARGE_BYTES, 9 * MIB};
   char *blocks[BLOCKS] = {NULL};
   size_t sizes[BLOCKS] = {0};
   unsigned seed = 7;
@@ -1062,7 +1245,8 @@ static enum hipmm_status no_export(void *self, void *chunk, int *fd_out)
 static const struct hipmm_ops *make_foreign(struct hipmm_resource *resource, bool visits_chunks)
 {
   static struct hipmm_ops ops;
-  static const struct hipmm_sharing sharing = {sizeof sharing, no_fd, no_pointer, no_import, no_import_of_a_block};
+  static const struct hipmm_sharing sharing = {sizeof sharing,       no_fd, no_pointer, no_import,
+                                               no_import_of_a_block, NULL};
   static struct hipmm_mapping mapping;
   const struct hipmm_ops *before = resource->ops;
   ops = *before;
@@ -1185,9 +1369,14 @@ int main(int count, char **arguments)
 {
   if (count == 3 && !strcmp(arguments[1], "import")) return be_the_other_process(atoi(arguments[2]));
   if (count == 3 && !strcmp(arguments[1], "import-blocks")) return be_the_importer_of_blocks(atoi(arguments[2]));
+  if (count == 3 && !strcmp(arguments[1], "import-handle")) return be_the_importer_of_a_handle(arguments[2]);
   const struct CMUnitTest tests[] = {
       TEST(two_processes_use_one_block),
       TEST(two_processes_use_blocks_of_a_mapped_pool),
+      TEST(two_processes_use_a_handle),
+      TEST(a_suspended_block_has_no_handle_to_open),
+      TEST(what_is_freed_while_suspended_is_not_used_again),
+      TEST(a_flag_makes_a_block_exportable),
       TEST(an_exported_block_has_its_chunks_alone),
       TEST(whole_chunks_are_used_again),
       TEST(nobody_takes_memory_away_from_its_owner),

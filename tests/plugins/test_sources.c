@@ -23,6 +23,8 @@ static const struct source sources[] = {
     {"async_view", "", "hipMallocFromPoolAsync", "hipFreeAsync", true},
     {"async_managed", "", "hipMallocFromPoolAsync", "hipFreeAsync", true},
     {"sam_headroom", ", 'headroom': '16MiB'", NULL, NULL, false},
+    {"umf", "", NULL, NULL, false},
+    {"async_pinned", "", "hipMallocFromPoolAsync", "hipFreeAsync", true},
 };
 
 static const char every_device_can[] = "'pageable_memory_access': true";
@@ -420,6 +422,13 @@ static const struct lack {
     LACK("'stack': ['async_view']", DeviceGetDefaultMemPool, true),
     LACK("'stack': ['async_view']", MemPoolGetAccess, false),
     LACK("'stack': ['async_view']", MemPoolSetAccess, false),
+    LACK("'stack': ['async_pinned']", MemPoolSetAccess, true),
+    LACK("'stack': ['async_pinned']", MemPoolGetAccess, false),
+    LACK("'stack': ['pinned']", HostMalloc, true),
+    LACK("'stack': ['pinned']", HostRegister, false),
+    LACK("'stack': ['pinned']", HostUnregister, false),
+    LACK("'stack': [{'type': 'pinned', 'numa_node': '0'}]", HostRegister, true),
+    LACK("'stack': [{'type': 'pinned', 'numa_node': '0'}]", HostUnregister, true),
     LACK("'stack': ['device']", DeviceCanAccessPeer, false),
     LACK("'stack': ['device']", DeviceEnablePeerAccess, false),
     LACK("'stack': [{'type': 'device', 'peers': [{'device': 1}]}]", DeviceCanAccessPeer, true),
@@ -452,7 +461,7 @@ static void needs_no_more_of_the_runtime_than_it_uses(void **state)
 #define ROWS(test)                                                                                              \
   ROW(test, "device", 0), ROW(test, "managed", 1), ROW(test, "pinned", 2), ROW(test, "host", 3),                \
       ROW(test, "system", 4), ROW(test, "async", 5), ROW(test, "async_view", 6), ROW(test, "async_managed", 7), \
-      ROW(test, "sam_headroom", 8)
+      ROW(test, "sam_headroom", 8), ROW(test, "umf", 9), ROW(test, "async_pinned", 10)
 
 int main(void)
 {
@@ -467,6 +476,8 @@ int main(void)
       ROW(refuses_large_alignments, "async_view", 6),
       ROW(refuses_large_alignments, "async_managed", 7),
       ROW(refuses_large_alignments, "sam_headroom", 8),
+      ROW(refuses_large_alignments, "umf", 9),
+      ROW(refuses_large_alignments, "async_pinned", 10),
       ROW(aligns_to_any_power_of_two, "pinned", 2),
       ROW(aligns_to_any_power_of_two, "host", 3),
       ROW(aligns_to_any_power_of_two, "system", 4),

@@ -104,7 +104,7 @@ static void opens_memory_to_devices_as_they_are_used(void **state)
   assert_closed_to(1, early);
   software()->reset_calls();
   torch_allocate_all(other, 1);
-  assert_int_equal(calls("hipMemSetAccess"), mappings + 2 * calls("hipMemMap"));
+  assert_int_equal(calls("hipMemSetAccess"), 2 * mappings + 2 * calls("hipMemMap")); /* its own device's, again last */
   software()->reset_calls();
   torch_allocate_all(late, 0);
   assert_true(calls("hipMemMap") >= BLOCKS);
@@ -119,6 +119,23 @@ static void opens_memory_to_devices_as_they_are_used(void **state)
   torch_free_all(early, 0);
   torch_free_all(late, 0);
   torch_free_all(other, 1);
+}
+
+/* On ROCm 7.14, access for another device takes away that of the own one. */
+static void gives_the_own_device_access_last(void **state)
+{
+  (void)state;
+  void *early[BLOCKS], *late[BLOCKS];
+  start_torch("devices=2,rocm_mapping=true", "{'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']}");
+  torch_allocate_all(early, 0);
+  hipmm_torch_free(torch_allocate(1), BYTES, 1, NULL);
+  torch_allocate_all(late, 0);
+  for (int device = 0; device < 2; device++) {
+    assert_open_to(device, early);
+    assert_open_to(device, late);
+  }
+  torch_free_all(early, 0);
+  torch_free_all(late, 0);
 }
 
 /* Memory that another process exported is opened likewise; here the other process is this one. */
@@ -165,7 +182,7 @@ static void opens_only_what_is_mapped(void **state)
   uint64_t left = calls("hipMemMap") - calls("hipMemUnmap");
   software()->reset_calls();
   hipmm_torch_free(torch_allocate(1), BYTES, 1, NULL);
-  assert_int_equal(calls("hipMemSetAccess"), left + 2 * calls("hipMemMap"));
+  assert_int_equal(calls("hipMemSetAccess"), 2 * left + 2 * calls("hipMemMap"));
   assert_open_to(1, kept);
   torch_free_all(kept, 0);
 }
@@ -442,6 +459,7 @@ int main(void)
   static const struct CMUnitTest tests[] = {
       ONCE(keeps_other_stacks_open_to_all), /* first: PyTorch calls the init function once in a process */
       ONCE(opens_memory_to_devices_as_they_are_used),
+      ONCE(gives_the_own_device_access_last),
       ONCE(opens_imported_memory_too),
       ONCE(opens_only_what_is_mapped),
       ONCE(asks_for_nothing_of_devices_out_of_reach),

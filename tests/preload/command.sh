@@ -13,7 +13,7 @@ scenario=command
 # Usage.
 run 0 run --help
 tr -s ' \n' ' ' <"$work/out" |
-  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--check-streams\] \[--strict\] \[--no-python\] \[--no-driver\] -- PROGRAM \[ARGUMENT\]… ' ||
+  grep -q '^Usage: hipmm run \[--config FILE\] \[--stack TYPE,…\] \[--set NAME.OPTION=VALUE\] \[--limit SIZE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--check-streams\] \[--strict\] \[--no-python\] \[--no-driver\] -- PROGRAM \[ARGUMENT\]… ' ||
   fail "the usage is another one"
 prints '^Exit status: the program'
 run 2 run
@@ -54,6 +54,31 @@ says_once "^hipmm: the report cannot be written: $work/pipe: it is a pipe that n
 
 "$hipmm" run --report=/dev/stderr -- true 2>&1 >/dev/null | grep -q '^hipmm: report of true, ' ||
   fail "--report=/dev/stderr does not report into a pipe"
+
+# A graph without a file.
+run 0 run --stack pool,limiting,limiting,device --set pool.maximum_size=8MiB --set limiting.limit=64MiB \
+  --set 'limiting.2.limit=25% of total' --limit share -- sh -c 'echo "$HIPMM_CONFIG"'
+prints '^{"stack":\[{"type":"pool","maximum_size":"8MiB"},{"type":"limiting","limit":"64MiB"},{"type":"limiting","limit":"25% of total"},{"type":"device"}\],"limit_physical":"share"}$'
+run 0 run --config '{"stack": ["pool", "device"]}' -- sh -c 'echo "$HIPMM_CONFIG"'
+prints '^{"stack": \["pool", "device"\]}$'
+run 2 run --strict --stack pol,device -- true
+says '/stack/0/type: unknown type "pol"; did you mean "pool"?; true is not started'
+run 2 run --strict --stack pool,device --set pool.maximum_sise=8MiB -- true
+says '/stack/0/maximum_sise: unknown option "maximum_sise" of pool; did you mean "maximum_size"?'
+run 2 run --strict --stack pool,device --limit 8GIGS -- true
+says '/limit_physical: "8GIGS" is not a size; write bytes, "512MiB", "2GB", "50%", "50% of total" or "share"'
+run 2 run --stack pool,device --set pol.maximum_size=8MiB -- true
+says '^hipmm: run: --set pol.maximum_size=8MiB: no resource of the stack is called "pol"; did you mean "pool"?$'
+for setting in maximum_size=8MiB pool.maximum_size .x=1 pool.=1; do
+  run 2 run --stack pool,device --set $setting -- true
+  says "^hipmm: run: --set $setting: is not NAME.OPTION=VALUE, such as pool.maximum_size=8GiB\$"
+done
+run 2 run --limit 8GiB -- true
+says '^hipmm: run: --limit needs --stack; in a graph file, write "limit_physical" there$'
+run 2 run --config pool.json --stack pool,device -- true
+says '^hipmm: run: --stack and --config exclude each other$'
+HIPMM_CONFIG='{ "stack": ["pool", "devise"] }' run 1 check
+prints '^HIPMM_CONFIG:1:21: /stack/1: unknown type "devise"; did you mean "device"?$'
 
 # The program gets its arguments, and its exit status is returned.
 run 3 run --config pool.json sh -c 'exit 3'

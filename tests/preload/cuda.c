@@ -120,39 +120,41 @@ static void use_capture(void)
   GOOD(cudaStreamDestroy(stream));
 }
 
-/* The child opens the handle of a block that begins within an allocation, and fills the block. */
+enum { SHARED = 1 << 20 };
+
+/* The child opens the handle of a block that begins within an allocation, or in mapped memory, and fills the block. */
 static int open_part(int pipe_end)
 {
   cudaIpcMemHandle_t handle;
   void *memory;
   if (read(pipe_end, &handle, sizeof handle) != (ssize_t)sizeof handle) return 1;
   if (cudaIpcOpenMemHandle(&memory, handle, 1)) return 2;
-  if (cudaMemsetAsync(memory, 9, KIB, NULL) || cudaDeviceSynchronize()) return 3;
+  if (cudaMemsetAsync(memory, 9, SHARED, NULL) || cudaDeviceSynchronize()) return 3;
   return cudaIpcCloseMemHandle(memory) ? 4 : 0;
 }
 
-/* Run with a pool that holds segments. */
+/* Run with a pool that holds segments, and with one whose blocks are exportable. */
 static void share(void)
 {
   cudaIpcMemHandle_t handle;
   void *first, *memory;
-  unsigned char host[KIB];
+  static unsigned char host[SHARED];
   int ends[2], status = 1;
   CHECK(!pipe(ends));
   pid_t child = fork(); /* before the first call */
   if (!child) exit(open_part(ends[0]));
   GOOD(cudaMalloc(&first, KIB));
-  GOOD(cudaMalloc(&memory, KIB));
+  GOOD(cudaMalloc(&memory, SHARED));
   GOOD(cudaMemsetAsync(first, 1, KIB, NULL));
-  GOOD(cudaMemsetAsync(memory, 1, KIB, NULL));
+  GOOD(cudaMemsetAsync(memory, 1, SHARED, NULL));
   GOOD(cudaDeviceSynchronize());
   GOOD(cudaIpcGetMemHandle(&handle, memory));
   CHECK(write(ends[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  GOOD(cudaMemcpyAsync(host, memory, KIB, 2, NULL));
+  GOOD(cudaMemcpyAsync(host, memory, SHARED, 2, NULL));
   GOOD(cudaDeviceSynchronize());
-  CHECK(host[0] == 9 && host[KIB - 1] == 9);
+  CHECK(host[0] == 9 && !memcmp(host, host + 1, SHARED - 1));
   GOOD(cudaMemcpyAsync(host, first, KIB, 2, NULL));
   GOOD(cudaDeviceSynchronize());
   CHECK(host[0] == 1 && host[KIB - 1] == 1);

@@ -51,12 +51,18 @@ reports cudaMallocManaged 1 0 0
 reports cudaMemPoolExportPointer 1 0 1
 says_once '^hipmm: cudaFree: 0x[0-9a-f]* was freed before$'
 
-# A block that is a part of an allocation goes to another process.
-good share
-silent
-reports cudaIpcGetMemHandle 1 0 0
-reports cudaIpcOpenMemHandle 1 0 0
-reports cudaIpcCloseMemHandle 1 0 0
+# A block that is a part of an allocation, or of mapped memory, goes to another process.
+echo '{ "stack": [{ "type": "pool", "exportable": true }, "device"] }' >exportable.json
+mkdir -m 700 run
+before=$options
+for options in "$before" '--config exportable.json'; do
+  XDG_RUNTIME_DIR=$work/run good share
+  silent
+  reports cudaIpcGetMemHandle 1 0 0
+  reports cudaIpcOpenMemHandle 1 0 0
+  reports cudaIpcCloseMemHandle 1 0 0
+done
+options=$before
 
 # The runtime comes with a library that is opened with RTLD_LOCAL.
 options='--config pool.json'

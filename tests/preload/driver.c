@@ -6,6 +6,7 @@
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,26 @@ static void ask_for_releases(void)
   CHECK(!dlsym(RTLD_DEFAULT, "cudaMalloc") && dlerror()); /* without hipmm it would not be there either */
 }
 
+/* Counts how often the environment is read, by hipmm too. */
+static atomic_uint n_reads;
+__attribute__((visibility("default"))) char *secure_getenv(const char *name)
+{
+  n_reads++;
+  return getenv(name);
+}
+
+/* The environment is searched by text: a program launches too many kernels for that. Nothing else asks for the driver's
+ * memory here, as under PyTorch. */
+static void launch(void)
+{
+  GOOD(driver.cuInit(0));
+  driver.cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+  CHECK(n_reads);
+  n_reads = 0;
+  for (int i = 0; i < 100; i++) driver.cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+  CHECK(!n_reads);
+}
+
 int main(int argc, char **argv)
 {
   static const struct scenario scenarios[] = {{"memory", use_memory},
@@ -137,6 +158,7 @@ int main(int argc, char **argv)
                                               {"releases", ask_for_releases},
                                               {"short", run_short},
                                               {"hungry", be_hungry},
+                                              {"launch", launch},
                                               {"past", pass_by},
                                               {"past_threads", pass_by_in_threads},
                                               {"capture_short", capture_short}};

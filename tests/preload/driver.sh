@@ -40,7 +40,7 @@ for DRIVER_WAY in linked default opened asked asked-old; do
     reports cuStreamCreate 1 0 0
   done
   options='--config pool.json'
-  good releases
+  good releases launch
   silent
   HIPMM_SOFTWARE=memory=64MiB good short hungry capture_short
   silent

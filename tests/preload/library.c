@@ -3,11 +3,6 @@
  * its functions calls another through the loader, as a runtime may. */
 #include <hip/hip_runtime_api.h>
 
-__attribute__((visibility("default"))) hipError_t hipMemAllocHost(void **ptr, size_t bytes)
-{
-  return hipHostMalloc(ptr, bytes, 0);
-}
-
 /* As AMD's: succeeds, whatever becomes of each attribute. The software device's own, if it has this function. */
 __attribute__((visibility("default"), weak)) hipError_t hipDrvPointerGetAttributes(unsigned count,
                                                                                    hipPointer_attribute *attributes,

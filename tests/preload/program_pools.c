@@ -138,6 +138,48 @@ void scenario_pool_usage(void)
   GOOD(hipFreeAsync(first, NULL));
 }
 
+/* Of HIP 7.2 and later. */
+hipError_t hipMemGetDefaultMemPool(hipMemPool_t *pool, hipMemLocation *location, hipMemAllocationType type);
+hipError_t hipMemGetMemPool(hipMemPool_t *pool, hipMemLocation *location, hipMemAllocationType type);
+hipError_t hipMemSetMemPool(hipMemLocation *location, hipMemAllocationType type, hipMemPool_t pool);
+
+/* The pools that a program gets by location are those that it gets by device. */
+void scenario_pool_locations(void)
+{
+  const hipMemAllocationType pinned = hipMemAllocationTypePinned, managed = (hipMemAllocationType)2;
+  hipMemPool_t pools[3], own;
+  hipMemPoolProps props = {.allocType = pinned, .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemLocation device = props.location, host = {.type = (hipMemLocationType)2};
+  void *memory[4];
+  GOOD(hipMemGetDefaultMemPool(&pools[0], &device, pinned));
+  GOOD(hipMallocFromPoolAsync(&memory[0], 64 * KIB, pools[0], NULL));
+  USAGE(pools[0], 64 * KIB, 64 * KIB);
+  GOOD(hipMallocAsync(&memory[1], 64 * KIB, NULL));
+  USAGE(pools[0], 128 * KIB, 128 * KIB);
+  GOOD(hipMemPoolCreate(&own, &props));
+  GOOD(hipMemSetMemPool(&device, pinned, own));
+  GOOD(hipMemGetMemPool(&pools[1], &device, pinned));
+  GOOD(hipDeviceGetMemPool(&pools[2], 0));
+  CHECK(pools[1] == own && pools[2] == own);
+  GOOD(hipMallocAsync(&memory[2], 4 * KIB, NULL));
+  USAGE(own, 4 * KIB, 4 * KIB);
+  USAGE(pools[0], 128 * KIB, 128 * KIB);
+  GOOD(hipDeviceGetDefaultMemPool(&pools[1], 0));
+  CHECK(pools[1] == pools[0]);
+  GOOD(hipMemGetMemPool(&pools[1], &device, managed)); /* the runtime's */
+  CHECK(pools[1] != pools[0]);
+  GOOD(hipMallocFromPoolAsync(&memory[3], 4 * KIB, pools[1], NULL));
+  USAGE(pools[1], 4 * KIB, 4 * KIB);
+  EXPECT(hipErrorInvalidValue, hipMemGetMemPool(&pools[1], &host, pinned));
+  EXPECT(hipErrorInvalidValue, hipMemSetMemPool(&device, managed, own));
+  hipGetLastError();
+  for (int i = 0; i < 4; i++) GOOD(hipFreeAsync(memory[i], NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipMemPoolDestroy(own));
+  GOOD(hipMemGetMemPool(&pools[1], &device, pinned));
+  CHECK(pools[1] == pools[0]);
+}
+
 static void check_reserved(int line, hipMemPool_t pool, uint64_t bytes, uint64_t peak)
 {
   uint64_t reserved = ask(pool, hipMemPoolAttrReservedMemCurrent), most = ask(pool, hipMemPoolAttrReservedMemHigh);

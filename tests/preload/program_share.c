@@ -136,6 +136,34 @@ void scenario_share_parts(void)
   for (int i = 0; i < PARTS; i++) GOOD(hipFree(parts[i]));
 }
 
+/* Mapped memory, the program's own and imported: the runtime is not asked for a handle. */
+void scenario_share_mapped(void)
+{
+  const hipMemAllocationProp props = {.type = hipMemAllocationTypePinned,
+                                      .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                      .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemGenericAllocationHandle_t handles[2];
+  hipIpcMemHandle_t handle;
+  char *start;
+  int file = -1;
+  GOOD(hipMemAddressReserve((void **)&start, 4 * MIB, 0, NULL, 0));
+  GOOD(hipMemCreate(&handles[0], 2 * MIB, &props, 0));
+  GOOD(hipMemExportToShareableHandle(&file, handles[0], hipMemHandleTypePosixFileDescriptor, 0));
+  GOOD(hipMemImportFromShareableHandle(&handles[1], HIP_VERSION >= 70100000 ? (void *)(intptr_t)file : &file,
+                                       hipMemHandleTypePosixFileDescriptor));
+  close(file);
+  for (int i = 0; i < 2; i++) {
+    GOOD(hipMemMap(start + i * 2 * MIB, 2 * MIB, 0, handles[i], 0));
+    EXPECT(hipErrorNotSupported, hipIpcGetMemHandle(&handle, start + i * 2 * MIB));
+    EXPECT(hipErrorNotSupported, hipGetLastError());
+  }
+  GOOD(hipMemUnmap(start, 4 * MIB));
+  EXPECT(hipErrorInvalidValue, hipIpcGetMemHandle(&handle, start)); /* the runtime's own answer */
+  EXPECT(hipErrorInvalidValue, hipGetLastError());
+  for (int i = 0; i < 2; i++) GOOD(hipMemRelease(handles[i]));
+  GOOD(hipMemAddressFree(start, 4 * MIB));
+}
+
 /* Puts a file of the program's own in the place of the one that hipmm keeps for handles, as a program does that closes all
  * files. */
 static void take_place_of_records(int own)

@@ -39,6 +39,12 @@ END
 diff -u "$work/wanted" "$work/clean" || fail "the report is another one"
 
 # Data, over each kind of stack, with streams that run late in any order, and with threads.
+good pool_locations
+silent
+reports hipMallocFromPoolAsync 2 1 0
+reports hipMallocAsync 2 0 0
+reports hipFreeAsync 4 1 0
+
 for graph in device pool segments async; do
   options="--config $graph.json"
   for seed in 1 2; do
@@ -193,7 +199,7 @@ tells 'counted with device memory$'
 options='--config pool.json'
 good share
 [ "$(head -n 1 "$work/out")" = refused ] || fail "a part of mapped memory is shared"
-says_once '^hipmm: hipIpcGetMemHandle: 0x[0-9a-f]* lies in memory that pool maps, for which the driver has no handles; '
+says_once '^hipmm: hipIpcGetMemHandle: pool: 0x[0-9a-f]* lies in memory that was not mapped for other processes; write "exportable"'
 options='--config segments.json'
 good share
 [ "$(head -n 1 "$work/out")" = shared ] || fail "a part of an allocation is not shared"
@@ -203,6 +209,9 @@ says_once '^hipmm: hipIpcOpenMemHandle: process [0-9]*, which made the handle, h
 reports hipIpcGetMemHandle 10 0 1
 reports hipIpcOpenMemHandle 11 0 5
 reports hipIpcCloseMemHandle 7 1 0
+good share_mapped
+says_once '^hipmm: hipIpcGetMemHandle: 0x[0-9a-f]* is mapped memory, for which HIP has no such handles; '
+reports hipIpcGetMemHandle 3 1 2
 good share_closed
 says_once '^hipmm: hipIpcOpenMemHandle: process [0-9]*, which made the handle, has ended, or belongs to another user or '
 good share_reopened

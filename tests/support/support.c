@@ -13,7 +13,6 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Assertions ---- */
@@ -143,25 +142,6 @@ uint64_t number_from_environment(const char *name, uint64_t usual)
 {
   const char *text = getenv(name);
   return text && *text ? strtoull(text, NULL, 10) : usual;
-}
-
-static uint64_t processor_time(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-uint64_t least_time(unsigned n, void (*run)(void))
-{
-  uint64_t least = UINT64_MAX;
-  for (unsigned i = 0; i < n; i++) {
-    uint64_t before = processor_time();
-    run();
-    uint64_t took = processor_time() - before;
-    if (took < least) least = took;
-  }
-  return least;
 }
 
 /* ---- Files ---- */

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# script_driver.sh: what Automake's summary is told of a script that passes, fails or is skipped, and of parts that it skips.
+# What Automake's summary is told: script_driver.sh of a script that passes, fails or is skipped, and of the parts that it skips;
+# tap_awk.sh of a test that CMocka skips.
 set -u
 : "${top_srcdir:?set it to the source folder}"
 work=$(mktemp -d) || exit 99
@@ -27,3 +28,13 @@ tells 0 PASS
 tells 1 FAIL
 tells 77 SKIP
 tells 99 ERROR
+
+# CMocka's skipped tests, as its releases report them, beside a failure.
+cat >"$work/tap.sh" <<'END'
+printf '1..4\nok 1 - works\nnot ok 2 # SKIP has no GPU\nok 3 # SKIP has no GPU\nnot ok 4 - counts to 10 # SKIP\n'
+END
+AM_TAP_AWK="sh $top_srcdir/tests/support/tap_awk.sh awk" sh "$top_srcdir/build-aux/tap-driver.sh" --test-name tap \
+  --log-file "$work/log" --trs-file "$work/trs" --color-tests no --enable-hard-errors yes --expect-failure no -- \
+  sh "$work/tap.sh" >"$work/out"
+grep '^:test-result: ' "$work/trs" | cut -d ' ' -f 2 >"$work/results"
+printf 'PASS\nSKIP\nSKIP\nFAIL\n' | diff - "$work/results" || exit 1

@@ -23,12 +23,13 @@ printf '{"stack": ["device"]}' >"$root/home/hipmm.json"
 chmod -R go-w,a+rX "$root"
 chmod 4755 "$root/bin/privileged"
 bad=0
+config=/etc/passwd
 
 # run GRAPH...: as nobody, with an environment that must not be heard; the output in $root/out and $root/err
 run() {
   (
     cd "$root/home"
-    ASAN_OPTIONS=detect_leaks=0 HIPMM_CONFIG=/etc/passwd HIPMM_RUNTIME=nonsense HIPMM_SOFTWARE=nonsense \
+    ASAN_OPTIONS=detect_leaks=0 HIPMM_CONFIG="$config" HIPMM_RUNTIME=nonsense HIPMM_SOFTWARE=nonsense \
       HIPMM_PLUGIN_PATH="$root/open" HIPMM_LOG="info:$root/home/log" \
       setpriv --reuid 65534 --regid 65534 --clear-groups "$root/bin/privileged" "$@" >"$root/out" 2>"$root/err"
   ) || { echo "it ended badly"; cat "$root/out" "$root/err"; bad=1; }
@@ -54,6 +55,13 @@ for name in CONFIG RUNTIME SOFTWARE PLUGIN_PATH LOG; do said "HIPMM_$name: not s
 if grep -q '^config: .*hipmm.json' "$root/out"; then said 'config: /'; else said 'config: none'; fi
 [ ! -e "$root/home/log" ] || { echo "it logged where its caller said"; bad=1; }
 said 'graph: 0 $'
+
+# Nor is a graph that stands in the environment.
+config='{"runtime": "software", "plugin_path": "'"$root"'/theirs", "stack": ["pool", "device"]}'
+run "$good"
+said 'HIPMM_CONFIG: not seen'
+said 'graph: 0 $'
+config=/etc/passwd
 
 # A path may go back and stand still, also at the root.
 run '{"runtime": "software", "plugin_path": "/./../.'"$root"'/bin/../open", "stack": ["pool", "device"]}'

@@ -408,6 +408,9 @@ static void visits_options(void **state)
       {"growth", "enum", "segments", 2, false, false},
       {"record", "enum", "auto", 0, true, false},
       {"slack", "bytes", "auto", INT64_MAX, true, false},
+      {"exportable", "bool", "false", 0, true, false},
+      {"ipc", "enum", "hipmm", 0, true, false},
+      {"save_to", "enum", "pinned", 0, true, false},
   };
   static const struct wanted_option of_async[] = {
       {"initial_pool_size", "bytes", "0", 0, true, false},

@@ -427,6 +427,12 @@ static void the_first_of_many_users_reads_the_graph(void **state)
   setenv("HIPMM_CONFIG", "/nowhere.json", 1);
   assert_status(hipmm_init(), HIPMM_E_IO);
   assert_message("HIPMM_CONFIG: /nowhere.json: cannot be read");
+  setenv("HIPMM_CONFIG", graph, 1); /* the graph itself */
+  assert_ok(hipmm_init());
+  assert_ok(hipmm_finalize());
+  setenv("HIPMM_CONFIG", " {\"stack\": [\"pol\", \"device\"]}", 1);
+  assert_status(hipmm_init(), HIPMM_E_CONFIG);
+  assert_message("HIPMM_CONFIG: <string>:1:13: /stack/0: unknown type \"pol\"; did you mean \"pool\"?");
   assert_ok(hipmm_init_if_needed()); /* reads no file */
   setenv("HIPMM_RUNTIME", "amd", 1);
   assert_status(hipmm_init_from_file(file), HIPMM_E_STATE);

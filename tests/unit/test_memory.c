@@ -112,9 +112,9 @@ static void refuses_requests_that_say_nothing_known(void **state)
   assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);
   assert_message("alignment 768 is not a power of two");
   request.alignment = 0;
-  request.flags = 4;
+  request.flags = 8;
   assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);
-  assert_message("flags 0x4 of the request have an unknown bit");
+  assert_message("flags 0x8 of the request have an unknown bit");
   request.flags = 0;
   request.unused = 1;
   assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);

@@ -137,6 +137,8 @@ static bool fill(const char *json, uint64_t free_bytes, struct diagnostics *diag
   struct option_context context = {.diagnostics = diagnostics,
                                    .path = "/resources/x",
                                    .free_bytes = free_bytes,
+                                   .total_bytes = 2 * free_bytes,
+                                   .n_devices = 2,
                                    .keys = keys,
                                    .owner = "thing",
                                    .resolve = resolve,
@@ -232,6 +234,70 @@ static void takes_whole_percentages_of_free_memory(void **state)
   drop(&options, object, &diagnostics);
 }
 
+static void takes_percentages_of_all_memory(void **state)
+{
+  struct diagnostics diagnostics;
+  struct options options;
+  json_t *object;
+  (void)state;
+  assert_true(fill("{\"initial_size\":\"45% of total\"}", 1000000, &diagnostics, &options, &object));
+  assert_int_equal(options.initial_size, 900000 / 256 * 256);
+  drop(&options, object, &diagnostics);
+  assert_true(
+      fill("{\"initial_size\":\"100%\", \"maximum_size\":\"50% of total\"}", 1 << 20, &diagnostics, &options, &object));
+  assert_int_equal(options.maximum_size, 1 << 20); /* the same bytes, so not below initial_size */
+  drop(&options, object, &diagnostics);
+}
+
+/* The part of a rank: the launchers' variables, and what it is of 2 x 3000 KiB on a host with two devices. */
+static void gives_each_rank_its_share(void **state)
+{
+  static const struct {
+    const char *name, *value;
+    unsigned ranks;
+  } launchers[] = {
+      {"HIPMM_UNUSED", "1", 1},
+      {"LOCAL_WORLD_SIZE", "6", 3},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "5", 3}, /* one device has 3 ranks, and the other fits too */
+      {"MPI_LOCALNRANKS", "1", 1},
+      {"SLURM_STEP_TASKS_PER_NODE", "2(x3),8,1(x2)", 4}, /* the largest, since this host may be it */
+      {"HIPMM_RANKS_PER_DEVICE", "7", 7},
+  };
+  struct diagnostics diagnostics;
+  struct options options;
+  json_t *object;
+  (void)state;
+  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+    setenv(launchers[i].name, launchers[i].value, 1);
+    assert_true(fill("{\"maximum_size\":\"share\"}", 3000 << 10, &diagnostics, &options, &object));
+    assert_int_equal(options.maximum_size, (6000 << 10) / launchers[i].ranks / 256 * 256);
+    assert_true(launchers[i].ranks * options.maximum_size <= 6000 << 10);
+    drop(&options, object, &diagnostics);
+    unsetenv(launchers[i].name);
+  }
+}
+
+static void wants_to_know_the_ranks_of_a_share(void **state)
+{
+  static const char *const jobs[] = {"PMIX_RANK", "SLURM_PROCID", "FLUX_TASK_RANK"};
+  struct diagnostics diagnostics;
+  struct options options;
+  json_t *object;
+  (void)state;
+  for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+    setenv(jobs[i], "0", 1);
+    setenv("SLURM_STEP_TASKS_PER_NODE", "2(x3),", 1); /* no number of ranks */
+    assert_false(fill("{\"maximum_size\":\"share\"}", 1 << 20, &diagnostics, &options, &object));
+    assert_string_equal(diagnostics.first->path, "/resources/x/maximum_size");
+    assert_string_equal(diagnostics.first->message, "\"share\" is not known: the launcher does not tell how many ranks "
+                                                    "this host has; set HIPMM_RANKS_PER_DEVICE");
+    json_decref(object);
+    diagnostics_clear(&diagnostics);
+    unsetenv("SLURM_STEP_TASKS_PER_NODE");
+    unsetenv(jobs[i]);
+  }
+}
+
 /* The expected diagnostics of an object: lines "path: message", in order. */
 struct refusal {
   const char *name, *json;
@@ -258,11 +324,20 @@ static const struct refusal refusals[] = {
     {"says what a size is", "{\"size\": \"1 gigs\"}", 0,
      "/size: \"1 gigs\" is not a size; write bytes, \"512MiB\" or \"2GB\"\n"},
     {"says what a size with percentages is", "{\"initial_size\": \"1 gigs\"}", 0,
-     "/initial_size: \"1 gigs\" is not a size; write bytes, \"512MiB\", \"2GB\" or \"50%\"\n"},
+     "/initial_size: \"1 gigs\" is not a size; write bytes, \"512MiB\", \"2GB\", \"50%\", \"50% of total\" or "
+     "\"share\"\n"},
     {"says what a size with a word is", "{\"maximum_size\": true}", 0,
-     "/maximum_size: true is not a size; write bytes, \"512MiB\", \"2GB\", \"50%\" or \"unlimited\"\n"},
+     "/maximum_size: true is not a size; write bytes, \"512MiB\", \"2GB\", \"50%\", \"50% of total\", \"share\" or "
+     "\"unlimited\"\n"},
     {"names a near word of a size", "{\"maximum_size\": \"unlimted\"}", 0,
      "/maximum_size: \"unlimted\" is not a size; did you mean \"unlimited\"?\n"},
+    {"names the near share", "{\"initial_size\": \"shares\"}", 0,
+     "/initial_size: \"shares\" is not a size; did you mean \"share\"?\n"},
+    {"takes no share of what is none", "{\"cap\": \"share\"}", 0,
+     "/cap: \"share\" is not a size; write bytes, \"512MiB\" or \"2GB\"\n"},
+    {"takes no percentage over 100 of all memory",
+     "{\"initial_size\": \"101% of total\", \"maximum_size\": \"unlimited\"}", 0,
+     "/initial_size: 101% of total is more than 100%\n"},
     {"takes no word where none is allowed", "{\"cap\": \"unlimited\"}", 0,
      "/cap: \"unlimited\" is not a size; write bytes, \"512MiB\" or \"2GB\"\n"},
     {"takes no negative size", "{\"cap\": -1}", 0, "/cap: -1 is not a size; write bytes, \"512MiB\" or \"2GB\"\n"},
@@ -570,12 +645,15 @@ static void refuses_types_that_it_does_not_know(void **state)
 
 int main(void)
 {
-  enum { N_REFUSALS = sizeof refusals / sizeof *refusals, N_PLAIN = 14 };
+  enum { N_REFUSALS = sizeof refusals / sizeof *refusals, N_PLAIN = 17 };
   static const struct CMUnitTest plain[N_PLAIN] = {
       {"fills in defaults", fills_defaults, NULL, NULL, NULL},
       {"reads every type", reads_every_type, NULL, NULL, NULL},
       {"takes percentages of the free memory in whole blocks", takes_whole_percentages_of_free_memory, NULL, NULL,
        NULL},
+      {"takes percentages of all memory", takes_percentages_of_all_memory, NULL, NULL, NULL},
+      {"gives each rank its share", gives_each_rank_its_share, NULL, NULL, NULL},
+      {"wants to know the ranks of a share", wants_to_know_the_ranks_of_a_share, NULL, NULL, NULL},
       {"leaves sizes of mixed kinds to the device", leaves_mixed_sizes_to_the_device, NULL, NULL, NULL},
       {"wants what is required", wants_what_is_required, NULL, NULL, NULL},
       {"leaves names of resources alone when only checking", leaves_names_alone_when_only_checking, NULL, NULL, NULL},

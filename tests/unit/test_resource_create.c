@@ -347,7 +347,8 @@ static const struct wrong wrongs[] = {
     {"pool", "{\"inital_size\": 1}", HIPMM_E_CONFIG, "/inital_size",
      "<options>: /inital_size: unknown option \"inital_size\" of pool; did you mean \"initial_size\"?"},
     {"pool", "{\"initial_size\": \"1 gigs\"}", HIPMM_E_CONFIG, "/initial_size",
-     "<options>: /initial_size: \"1 gigs\" is not a size; write bytes, \"512MiB\", \"2GB\" or \"50%\""},
+     "<options>: /initial_size: \"1 gigs\" is not a size; write bytes, \"512MiB\", \"2GB\", \"50%\", \"50% of total\" "
+     "or \"share\""},
     {"pool", "{\"type\": \"pool\", \"growth\": 1}", HIPMM_E_CONFIG, "/type",
      "<options>: /type: unknown option \"type\" of pool; it has "},
     {"pool", "{\"initial_size\": 1", HIPMM_E_SYNTAX, "", "<options>:1:18: "},

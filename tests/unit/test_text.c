@@ -240,19 +240,23 @@ static void refuses_what_is_no_size(void **state)
 
 static void reads_percentages(void **state)
 {
+  bool is_of_total;
   double percent = -1;
   (void)state;
-  assert_true(units_parse_percent("50%", &percent) && percent == 50);
-  assert_true(units_parse_percent("12.5 %", &percent) && percent == 12.5);
-  assert_true(units_parse_percent("0%", &percent) && percent == 0);
-  assert_true(units_parse_percent("1000%", &percent) && percent == 1000);
+  assert_true(units_parse_percent("45% of total", &percent, &is_of_total) && percent == 45 && is_of_total);
+  assert_false(units_parse_percent("45 of total", &percent, &is_of_total));
+  assert_false(units_parse_percent("45% of totals", &percent, &is_of_total));
+  assert_true(units_parse_percent("50%", &percent, &is_of_total) && percent == 50 && !is_of_total);
+  assert_true(units_parse_percent("12.5 %", &percent, &is_of_total) && percent == 12.5);
+  assert_true(units_parse_percent("0%", &percent, &is_of_total) && percent == 0);
+  assert_true(units_parse_percent("1000%", &percent, &is_of_total) && percent == 1000);
   percent = 42;
-  assert_false(units_parse_percent("50", &percent));
-  assert_false(units_parse_percent("%", &percent));
-  assert_false(units_parse_percent("-5%", &percent));
-  assert_false(units_parse_percent("50%%", &percent));
-  assert_false(units_parse_percent("50% ", &percent));
-  assert_false(units_parse_percent("99999999999999999999%", &percent));
+  assert_false(units_parse_percent("50", &percent, &is_of_total));
+  assert_false(units_parse_percent("%", &percent, &is_of_total));
+  assert_false(units_parse_percent("-5%", &percent, &is_of_total));
+  assert_false(units_parse_percent("50%%", &percent, &is_of_total));
+  assert_false(units_parse_percent("50% ", &percent, &is_of_total));
+  assert_false(units_parse_percent("99999999999999999999%", &percent, &is_of_total));
   assert_true(percent == 42);
 }
 

@@ -506,6 +506,27 @@ static void gives_back_what_a_failed_allocation_counted(void **state)
   hipmm_torch_free(torch_allocate(8 * BYTES, NULL), 8 * BYTES, 0, NULL);
 }
 
+static void keeps_a_lower_maximum_of_the_graph(void **state)
+{
+  (void)state;
+  fixture_start("'stack': [{'type': 'pool', 'maximum_size': '64MiB'}, 'device']");
+  for (int turn = 0; turn < 3; turn++) {
+    hipmm_torch_memory_fraction((const double[]){0.5, 0.125, 1}[turn], 0);
+    assert_null(hipmm_torch_malloc((turn == 1 ? 33 : 65) * BYTES, 0, NULL));
+    logged();
+    hipmm_torch_free(torch_allocate((turn == 1 ? 32 : 64) * BYTES, NULL), 0, 0, NULL);
+    hipmm_torch_reset();
+  }
+  assert_ok(hipmm_set("devices/0/pool/maximum_size", "1MiB"));
+  hipmm_torch_memory_fraction(0.5, 0);
+  void *all = torch_allocate(64 * BYTES, NULL);
+  assert_null(hipmm_torch_malloc(BYTES, 0, NULL));
+  const char *text = logged();
+  assert_contains(text, "maximum_size 64 MiB is reached");
+  assert_contains(text, "the memory fraction is 128 MiB");
+  hipmm_torch_free(all, 64 * BYTES, 0, NULL);
+}
+
 enum { THREADS = 4, EACH = 16 };
 
 /* All threads together want exactly what the fraction allows, again and again. */
@@ -1390,6 +1411,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(tries_without_a_word),
       fixture_test(gives_back_what_a_failed_allocation_counted),
       fixture_test(never_fails_below_the_fraction),
+      fixture_test(keeps_a_lower_maximum_of_the_graph),
       fixture_test(serves_threads),
       fixture_test(keeps_the_memory_of_a_graph),
       fixture_test(a_pool_keeps_no_block_of_a_wrong_size),

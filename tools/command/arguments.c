@@ -165,6 +165,18 @@ static int arguments_row_of_letter(const struct arguments *arguments, int letter
   return i;
 }
 
+/* Keeps each value of an option that may be given many times. False: the error was printed. */
+static bool arguments_append(const struct arguments *arguments, const struct argument *row, const char *value)
+{
+  size_t n = 0;
+  while (row->all[n]) n++;
+  if (n == ARGUMENTS_MOST_VALUES)
+    say("%s: --%s is given more than %d times", arguments->command->name, row->name, ARGUMENTS_MOST_VALUES);
+  else
+    row->all[n] = value;
+  return n < ARGUMENTS_MOST_VALUES;
+}
+
 /* False: the error was printed. */
 static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, const char **values_out,
                            bool *help_out)
@@ -186,6 +198,8 @@ static bool arguments_scan(const struct arguments *arguments, int argc, char **a
     if (code >= ARGUMENTS_MOST) code = arguments_row_of_letter(arguments, code);
     if (arguments->rows[code].flag) *arguments->rows[code].flag = true;
     if (optarg) values_out[code] = optarg;
+    if (optarg && arguments->rows[code].all && !arguments_append(arguments, &arguments->rows[code], optarg))
+      return false;
   }
   return true;
 }
@@ -263,6 +277,7 @@ bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exi
     return false;
   }
   *exit_out = CMD_USAGE;
+  optind = 0; /* a command may run another one */
   if (!arguments_known(arguments, argc, argv)) return false;
   if (!arguments_scan(arguments, argc, argv, values, &help)) return false;
   if (help) {

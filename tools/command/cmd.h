@@ -28,8 +28,8 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, plan_command, tune_command, report_command, top_command, export_command, doctor_command,
-    convert_command, bench_command, run_command, plugin_command, info_command, completion_command;
+    replay_command, plan_command, tune_command, report_command, top_command, ctl_command, export_command,
+    doctor_command, convert_command, bench_command, run_command, plugin_command, info_command, completion_command;
 
 /* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */
 extern const struct command *const *all_commands;
@@ -52,12 +52,15 @@ static inline int64_t cmd_now_ns(void)
 /* A long option of a sub-command: a flag, one with a value, or (where `flag` and `value` are both given) a flag that
  * may have a value, written after "=". The value is a text, or a whole number or a size between the bounds. What is not given
  * stays as it is. */
+enum { ARGUMENTS_MOST_VALUES = 64 };
+
 struct argument {
   const char *name;
   const char *value_name; /* "FILE"; NULL for a flag */
   const char *doc;
   bool *flag;
   const char **value;
+  const char **all; /* of an option that may be given many times: ARGUMENTS_MOST_VALUES + 1 values, ended by NULL */
   long *number;
   uint64_t *bytes;
   long least, most; /* of both */
@@ -203,7 +206,8 @@ void progress_end(struct progress *progress);
 /* The graph of a command: the given file, standard input, or the file that hipmm_init() would read. */
 struct source {
   const char *file; /* NULL: none; the built-in graph applies */
-  char *text;       /* of standard input; else NULL */
+  const char *text; /* of standard input, or given in place of a file; else NULL */
+  char *owned;      /* the text, if source_close() frees it */
   char buffer[PATH_MAX];
 };
 

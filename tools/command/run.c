@@ -3,6 +3,9 @@
  * the program and the graph are checked, the environment is set, and this process becomes the program. */
 #include "run.h"
 
+#include "../../core/base/environment.h"
+#include "../../core/base/text.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +141,7 @@ static int run_program(const struct source *source, struct run_settings *setting
   run_ask(source, &answer);
   if (!answer.is_good) return run_without(answer.why, settings, file, words);
   if (answer.is_last_resort) note("run: no GPU was found, so %s gets the software device", words[0]);
-  settings->config = source->file;
+  settings->config = source->text ? source->text : source->file;
   settings->words = words;
   if (!settings->report && *answer.report) {
     settings->report = answer.report;
@@ -155,14 +158,27 @@ static bool run_is_merge(int head, char **argv)
   return false;
 }
 
+static bool run_takes_value(const char *word)
+{
+  static const char *const options[] = {"--config", "--stack", "--set", "--limit", NULL};
+  return text_is_listed(options, word);
+}
+
 /* Index of the program's name: after "--", or the first argument that is not an option. */
 static int run_split(int argc, char **argv, int *head_out)
 {
   int i = 1;
   while (i < argc && argv[i][0] == '-' && argv[i][1] && strcmp(argv[i], "--") != 0)
-    i += strcmp(argv[i], "--config") == 0 ? 2 : 1;
+    i += run_takes_value(argv[i]) ? 2 : 1;
   *head_out = i < argc ? i : argc;
   return i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
+}
+
+/* Nobody named the graph: an outer `hipmm run` may have set the variable. */
+static bool run_is_config_found(void)
+{
+  const char *variable = environment_get("HIPMM_CONFIG");
+  return !variable || !*variable || environment_get("HIPMM_RUN_FOUND");
 }
 
 static int run_run(int argc, char **argv)
@@ -171,8 +187,17 @@ static int run_run(int argc, char **argv)
   int status, head, first = run_split(argc, argv, &head);
   const char *config = NULL, *report_file = "-";
   struct run_settings settings = {.report = NULL};
+  struct run_stack stack = {.types = NULL};
   const struct argument rows[] = {
-      {"config", "FILE", "the graph file", .value = &config},
+      {"config", "FILE", "the graph file, or the graph's JSON text", .value = &config},
+      {"stack", "TYPE,…", "in place of a file: the graph of these resources, from the top down, such as pool,device",
+       .value = &stack.types},
+      {"set", "NAME.OPTION=VALUE", "with --stack: an option, such as pool.maximum_size=8GiB; may be given many times",
+       .all = stack.options},
+      {"limit", "SIZE",
+       "with --stack: the most physical memory of a device that the process may hold, such as 8GiB, 45% of total or "
+       "share",
+       .value = &stack.limit},
       {"report", "FILE",
        "at the end (other than by SIGKILL) and at SIGUSR1, report the program's calls and the memory that they "
        "took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
@@ -185,8 +210,7 @@ static int run_run(int argc, char **argv)
       {"check-streams", NULL,
        "find races between streams (memory that is used, freed or given out by a stream that is not ordered "
        "after earlier work on it or its allocation), use after free, double free, and copies past the end of a block; "
-       "report each "
-       "on standard error, and end with exit status 66 if there was one and the program's own status is 0",
+       "report each on standard error, and end with exit status 66 if there was one and the program's own status is 0",
        .flag = &settings.checks_streams},
       {"strict", NULL, "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
       {"no-python", NULL,
@@ -208,10 +232,13 @@ static int run_run(int argc, char **argv)
     return CMD_USAGE;
   }
   struct source source;
-  source_choose(&source, config);
+  if (!run_stack_choose(&stack, &source, config)) return CMD_USAGE;
+  settings.is_found = !config && !stack.types && run_is_config_found();
   if (settings.checks_streams && !source.file && !run_find_pool(&source)) return CMD_USAGE;
   settings.report = report || settings.is_json ? report_file : NULL;
-  return run_program(&source, &settings, argv + first);
+  status = run_program(&source, &settings, argv + first);
+  source_close(&source);
+  return status;
 }
 
 const struct command run_command = {
@@ -231,7 +258,9 @@ const struct command run_command = {
     "programs that are set-user-id or linked statically.\n"
     "\n"
     "The graph: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
-    "./hipmm.json, then the system's. Without a GPU the program gets the software device.\n"
+    "./hipmm.json, then the system's; or the one that --stack, --set and --limit make. Without a GPU the program gets "
+    "the "
+    "software device.\n"
     "\n"
     "The end: at exit the log has the damage that a `guard` of the graph found, and the leaks that a `tracking` "
     "found, as after hipmm_finalize(). For a report at the end by a signal, hipmm sets handlers for signals for "

@@ -23,7 +23,8 @@ void run_ask(const struct source *source, struct run_answer *answer_out);
 
 /* What the environment tells the preload object. */
 struct run_settings {
-  const char *config; /* NULL: none found */
+  const char *config; /* a file's name, or a graph's text; NULL: none found */
+  bool is_found;      /* nobody named it */
   char *const *words; /* of the program's command line, up to NULL */
   const char *report; /* the pattern of a file's name, "-" for standard error, NULL for none */
   bool is_json;       /* the report */
@@ -32,6 +33,15 @@ struct run_settings {
   bool is_without_python; /* no hook for PyTorch, CuPy and Numba */
   bool is_without_driver; /* calls of NVIDIA's driver are not served */
 };
+
+/* The graph of --stack, --set and --limit. */
+struct run_stack {
+  const char *types, *limit; /* NULL: not given */
+  const char *options[ARGUMENTS_MOST_VALUES + 1];
+};
+
+/* Chooses that graph, or without --stack what source_choose() does. False, after a message, if that is wrong. */
+bool run_stack_choose(const struct run_stack *stack, struct source *source, const char *config);
 
 /* For --check-streams, where no graph is found: one with a pool, in which memory that is freed or handed on too early shows.
  * False, after a message, if the installation lacks it. */

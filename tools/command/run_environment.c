@@ -2,6 +2,7 @@
 /* run_environment.c: the environment that makes the loader preload the object, and that tells the object what to do. File
  * names are made absolute: the program may change its folder before it allocates. */
 #include "../../core/base/output_file.h"
+#include "../../core/graph/graph.h"
 #include "../../core/plugin/plugin.h"
 #include "inputs.h"
 #include "run.h"
@@ -187,10 +188,14 @@ static bool run_environment_set_report(const struct run_settings *settings)
   return false;
 }
 
-static bool run_environment_set_config(const char *config)
+/* What was only found is named here for the program, which is told the difference. */
+static bool run_environment_set_config(const char *config, bool is_found)
 {
   char absolute[PATH_MAX];
+  unsetenv("HIPMM_RUN_FOUND");
   if (!config) return true;
+  if (is_found && !run_environment_set("HIPMM_RUN_FOUND", "1")) return false;
+  if (graph_is_text(config)) return run_environment_set("HIPMM_CONFIG", config);
   return run_environment_set("HIPMM_CONFIG", realpath(config, absolute) ? absolute : config);
 }
 
@@ -234,7 +239,7 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
   clock_gettime(CLOCK_REALTIME, &now);
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
   snprintf(time, sizeof time, "%lld%06ld", (long long)now.tv_sec, now.tv_nsec / 1000);
-  return run_environment_find_object(object) && run_environment_set_config(settings->config) &&
+  return run_environment_find_object(object) && run_environment_set_config(settings->config, settings->is_found) &&
          run_environment_set_plugin_path() && run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
          (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
          run_environment_set_check(settings, answer) && run_environment_set_report(settings) &&

@@ -40,15 +40,15 @@ static bool source_read_standard_input(struct source *source)
 {
   struct diagnostics diagnostics = {.source = source->file};
   size_t bytes = 0;
-  if (!graph_file_read(NULL, &diagnostics, &source->text, &bytes)) {
+  if (!graph_file_read(NULL, &diagnostics, &source->owned, &bytes)) {
     source_print_errors(source->file, &diagnostics);
     diagnostics_clear(&diagnostics);
     return false;
   }
-  char *ended = memchr(source->text, '\0', bytes) ? NULL : realloc(source->text, bytes + 1);
+  char *ended = memchr(source->owned, '\0', bytes) ? NULL : realloc(source->owned, bytes + 1);
   if (ended) {
     ended[bytes] = '\0';
-    source->text = ended;
+    source->text = source->owned = ended;
     return true;
   }
   say("%s has a zero byte; a graph is UTF-8 text", source->file);
@@ -58,7 +58,11 @@ static bool source_read_standard_input(struct source *source)
 
 void source_choose(struct source *source, const char *given)
 {
-  source->text = NULL;
+  const char *named = given ? given : environment_get("HIPMM_CONFIG");
+  source->text = named && graph_is_text(named) ? named : NULL;
+  source->owned = NULL;
+  source->file = given ? "<string>" : "HIPMM_CONFIG";
+  if (source->text) return;
   source->file = given ? given : trust_find_config(source->buffer, sizeof source->buffer);
 }
 
@@ -72,8 +76,8 @@ bool source_choose_operand(struct source *source, const char *given)
 
 void source_close(struct source *source)
 {
-  free(source->text);
-  source->text = NULL;
+  free(source->owned);
+  source->text = source->owned = NULL;
 }
 
 const char *source_name(const struct source *source)
@@ -109,7 +113,10 @@ bool source_plugin_path(const char *file, struct graph **graph_out, struct plugi
   *path_out = (struct plugin_path){0};
   source_choose(&source, file);
   if (file && !source_read(&source, graph_out)) return false;
-  if (!file && source.file && graph_from_file(source.file, &diagnostics, graph_out) != HIPMM_OK)
+  enum hipmm_status status = file || !source.file ? HIPMM_OK
+                             : source.text        ? graph_from_string(source.text, source.file, &diagnostics, graph_out)
+                                                  : graph_from_file(source.file, &diagnostics, graph_out);
+  if (status != HIPMM_OK)
     note("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the errors)", source.file);
   diagnostics_clear(&diagnostics);
   if (*graph_out) *path_out = (*graph_out)->plugin_path;

@@ -26,12 +26,14 @@ static int exports_find_in_old_driver(enum hook hook, const char *name, void **f
 
 /* ---- The hooks ---- */
 
-/* The runtime's function, after the software device is set up. */
-static next_function exports_next(enum hook hook)
+/* The runtime's function, after the software device is set up. Elsewhere later calls from the same place go straight to it. */
+static next_function exports_next(enum hook hook, const void *caller)
 {
   init_enter();
   reentry_leave();
-  return next_function_of(hook);
+  next_function function = next_function_of(hook);
+  if (next_find(hook) && !init_is_for_software() && !checks_are_on()) next_go_straight(hook, caller, function);
+  return function;
 }
 
 #define EXPORT_DECLARE(api, name, operation, parameters, arguments) int api##name parameters;
@@ -39,9 +41,10 @@ static next_function exports_next(enum hook hook)
 #define EXPORT_NOTHING(api, name)
 
 /* A call that is not for the hook, but for a function that is no runtime's. */
-#define EXPORT_BEGIN(api, name, parameters, arguments)                       \
-  const enum hook hook = HOOK_##api##name;                                   \
-  const next_function apart = next_apart(hook, __builtin_return_address(0)); \
+#define EXPORT_BEGIN(api, name, parameters, arguments)    \
+  const enum hook hook = HOOK_##api##name;                \
+  const void *const caller = __builtin_return_address(0); \
+  const next_function apart = next_apart(hook, caller);   \
   if (__builtin_expect(apart != NULL, 0)) return ((int(*) parameters)apart)arguments;
 
 #define EXPORT_WITH_HOOK(...) (hook, ##__VA_ARGS__)
@@ -53,35 +56,44 @@ static next_function exports_next(enum hook hook)
     return operation EXPORT_WITH_HOOK arguments;                   \
   }
 
-#define EXPORT_DEFINE_PASSED(api, name, parameters, arguments) \
-  int api##name parameters                                     \
-  {                                                            \
-    EXPORT_BEGIN(api, name, parameters, arguments)             \
-    return ((int(*) parameters)exports_next(hook))arguments;   \
+#define EXPORT_STRAIGHT(api, name) next_straight(HOOK_##api##name, __builtin_return_address(0))
+
+#define EXPORT_DEFINE_PASSED(api, name, parameters, arguments)                                \
+  int api##name parameters                                                                    \
+  {                                                                                           \
+    const next_function straight = EXPORT_STRAIGHT(api, name);                                \
+    if (__builtin_expect(straight != NULL, 1)) return ((int(*) parameters)straight)arguments; \
+    EXPORT_BEGIN(api, name, parameters, arguments)                                            \
+    return ((int(*) parameters)exports_next(hook, caller))arguments;                          \
   }
 
-#define EXPORT_DEFINE_REPEATED(api, name, parameters, arguments)   \
-  int api##name parameters                                         \
-  {                                                                \
-    EXPORT_BEGIN(api, name, parameters, arguments)                 \
-    int(*next) parameters = (int(*) parameters)exports_next(hook); \
-    int code;                                                      \
-    SHORTAGE_REPEAT(hook, !reentry_depth(), code, next arguments); \
-    return code;                                                   \
+#define EXPORT_DEFINE_REPEATED(api, name, parameters, arguments)               \
+  int api##name parameters                                                     \
+  {                                                                            \
+    int(*next) parameters = (int(*) parameters)EXPORT_STRAIGHT(api, name);     \
+    int code;                                                                  \
+    if (__builtin_expect(next == NULL, 0)) {                                   \
+      EXPORT_BEGIN(api, name, parameters, arguments)                           \
+      next = (int(*) parameters)exports_next(hook, caller);                    \
+    }                                                                          \
+    SHORTAGE_REPEAT(HOOK_##api##name, !reentry_depth(), code, next arguments); \
+    return code;                                                               \
   }
 
 #define EXPORT_DECLARE_WORK(api, name, parameters, arguments, before, after) int api##name parameters;
 
-#define EXPORT_DEFINE_WORK(api, name, parameters, arguments, before, after) \
-  int api##name parameters                                                  \
-  {                                                                         \
-    EXPORT_BEGIN(api, name, parameters, arguments)                          \
-    int(*next) parameters = (int(*) parameters)exports_next(hook);          \
-    const bool is_observed = checks_are_on();                               \
-    if (is_observed) before;                                                \
-    const int code = next arguments;                                        \
-    if (is_observed && !code) after;                                        \
-    return code;                                                            \
+#define EXPORT_DEFINE_WORK(api, name, parameters, arguments, before, after)                   \
+  int api##name parameters                                                                    \
+  {                                                                                           \
+    const next_function straight = EXPORT_STRAIGHT(api, name);                                \
+    if (__builtin_expect(straight != NULL, 1)) return ((int(*) parameters)straight)arguments; \
+    EXPORT_BEGIN(api, name, parameters, arguments)                                            \
+    int(*next) parameters = (int(*) parameters)exports_next(hook, caller);                    \
+    const bool is_observed = checks_are_on();                                                 \
+    if (is_observed) before;                                                                  \
+    const int code = next arguments;                                                          \
+    if (is_observed && !code) after;                                                          \
+    return code;                                                                              \
   }
 
 #pragma GCC visibility push(default)

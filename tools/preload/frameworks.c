@@ -9,9 +9,13 @@
 #include "next_symbol.h"
 
 #include <hipmm/buffer.h>
+#include <hipmm/control.h>
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
+#include <hipmm/reserve.h>
 #include <hipmm/share.h>
+#include <hipmm/span.h>
+#include <hipmm/spill.h>
 #include <hipmm/stream.h>
 #include <hipmm/torch.h>
 #include <hipmm/version.h>

@@ -68,8 +68,8 @@ void hook_reset_counts(void)
 
 /* ---- The calling thread ---- */
 
-static _Thread_local unsigned depth;
-static _Thread_local int errors[FAMILY_COUNT];
+static _Thread_local unsigned depth HOOK_STATIC_TLS;
+static _Thread_local int errors[FAMILY_COUNT] HOOK_STATIC_TLS;
 
 bool reentry_enter(void)
 {

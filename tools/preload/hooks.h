@@ -105,18 +105,19 @@
   P(hip, DeviceGet, (int *device, int ordinal), (device, ordinal)) \
   P(hip, DeviceGetAttribute, (int *value, int attribute, int device), (value, attribute, device)) \
   P(hip, DeviceGetName, (char *name, int length, int device), (name, length, device)) \
+  HOOKS_OF_LOCATIONS(X, hip) \
   HOOKS_OF_MAPPED(Y, X, hip) \
   X(hip, DeviceTotalMem, query_total, (size_t *bytes, int device), (bytes, device)) \
   X(hip, GetDevicePropertiesR0600, query_properties, (void *properties, int device), (properties, device)) \
   X(hip, GetDevicePropertiesR0000, query_properties, (void *properties, int device), (properties, device))
 
-/* Since CUDA 13, a device's pools by its location. */
-#define HOOKS_OF_LOCATIONS(X, nvidia) \
-  X(nvidia, MemGetDefaultMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
+/* Since CUDA 13 and HIP 7.2, a device's pools by its location. */
+#define HOOKS_OF_LOCATIONS(X, api) \
+  X(api, MemGetDefaultMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
     (pool, location, type)) \
-  X(nvidia, MemGetMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
+  X(api, MemGetMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
     (pool, location, type)) \
-  X(nvidia, MemSetMemPool, pools_set_for_location, (const void *location, int type, hipmm_hip_mempool_t pool), \
+  X(api, MemSetMemPool, pools_set_for_location, (const void *location, int type, hipmm_hip_mempool_t pool), \
     (location, type, pool))
 
 /* A program that was compiled for per-thread default streams calls the functions whose names end in _ptsz. */
@@ -495,6 +496,10 @@ struct hook_counts hook_counts(enum hook hook);
 void hook_reset_counts(void);
 
 /* ---- The calling thread ---- */
+
+/* For variables of a thread: they are found without a call of the loader, which a launch of a kernel would notice. That wants an
+ * object that is loaded with the program, as this one is. */
+#define HOOK_STATIC_TLS __attribute__((tls_model("initial-exec")))
 
 /* Every hook begins with enter and ends with leave. In between, each hooked function that the thread calls is passed on:
  * hipmm calls it itself, or the runtime calls a function that it exports. enter returns false if the thread was inside

@@ -126,11 +126,29 @@ static bool init_open_locked(void)
   return false;
 }
 
+/* Whether a variable had this value when it was first asked for. Every launch of a kernel asks, and the environment is
+ * searched by text. */
+struct init_variable {
+  const char *name, *value;
+  atomic_int is_so; /* 0: not read yet, 1: it is, -1: it is not */
+};
+
+static bool init_variable_is_so(struct init_variable *variable)
+{
+  int is_so = atomic_load_explicit(&variable->is_so, memory_order_relaxed);
+  if (!is_so) {
+    const char *text = environment_get(variable->name);
+    is_so = text && !strcmp(text, variable->value) ? 1 : -1;
+    atomic_store_explicit(&variable->is_so, is_so, memory_order_relaxed);
+  }
+  return is_so > 0;
+}
+
 /* `hipmm run --no-driver`. */
 static bool init_forbids(enum family family)
 {
-  const char *driver = family == FAMILY_DRIVER ? environment_get("HIPMM_RUN_DRIVER") : NULL;
-  return driver && !strcmp(driver, "0");
+  static struct init_variable no_driver = {"HIPMM_RUN_DRIVER", "0", 0};
+  return family == FAMILY_DRIVER && init_variable_is_so(&no_driver);
 }
 
 static enum init_state init_decide(enum family family)
@@ -218,13 +236,18 @@ bool init_is_off(enum family family)
   return init_is_forked() || state == STATE_OFF || (state == STATE_UNKNOWN && init_forbids(family));
 }
 
+bool init_is_for_software(void)
+{
+  static struct init_variable on_software = {"HIPMM_RUNTIME", "software", 0};
+  return init_variable_is_so(&on_software);
+}
+
 bool init_enter(void)
 {
   bool is_outermost = reentry_enter();
   if (!is_outermost || atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN)
     return is_outermost;
-  const char *runtime = environment_get("HIPMM_RUNTIME");
-  if (runtime && !strcmp(runtime, "software")) init_ready(FAMILY_HIP);
+  if (init_is_for_software()) init_ready(FAMILY_HIP);
   return is_outermost;
 }
 

@@ -22,6 +22,9 @@ bool init_ready_for_python(void);
 /* Tells where plugins are: before hipmm is initialised. */
 void init_set_places(void);
 
+/* Whether HIPMM_RUNTIME asks for the software device. */
+bool init_is_for_software(void);
+
 /* As reentry_enter(), for a function that a program may call before it allocates: the software device is set up here,
  * since its settings cannot change once the device is in use. */
 bool init_enter(void);

@@ -30,8 +30,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) next_lookup *next
   return lookup;
 }
 
-/* How often the program has closed an object, and so what is known of addresses may be over. */
-static atomic_uint closings;
+atomic_uint next_closings;
 
 static int next_symbol_close(void *library)
 {
@@ -49,7 +48,7 @@ static int next_symbol_close(void *library)
 int dlclose(void *library)
 {
   int code = next_symbol_close(library);
-  atomic_fetch_add(&closings, 1);
+  atomic_fetch_add(&next_closings, 1);
   return code;
 }
 #pragma GCC visibility pop
@@ -160,42 +159,48 @@ void *next_in_order(const char *name, void *given)
   return file && !loaded_has_stem(file, stem) ? first : given;
 }
 
-/* What the thread found for a place in the code. Holds until an object is closed, whose addresses another one may get. */
-struct memo {
-  const void *caller;
-  enum hook hook;
-  unsigned closings;
-  bool is_apart;
-  next_function function;
-};
+_Thread_local struct next_memo next_memos[NEXT_MEMOS];
 
-enum { MEMOS = 64 };
+/* Of a place in the code. What was known of another place is over. */
+static struct next_memo *next_symbol_remember(struct next_memo memo)
+{
+  struct next_memo *place = next_memo_of(memo.caller);
+  *place = memo;
+  return place;
+}
+
+void next_go_straight(enum hook hook, const void *caller, next_function function)
+{
+  struct next_memo *memo = next_memo_of(caller);
+  if (!next_memo_is(memo, hook, caller))
+    memo = next_symbol_remember((struct next_memo){caller, function, NULL, atomic_load(&next_closings), hook, false});
+  if (!memo->is_apart) memo->straight = function;
+}
 
 /* Of a function that is not in the search order. The loader could say how many objects were closed, but it takes its lock and
  * looks at all of them for that, which launches of kernels would notice. */
-static next_function next_symbol_search_own(enum hook hook, const void *caller, struct memo *memo)
+static next_function next_symbol_search_own(enum hook hook, const void *caller)
 {
   bool is_runtime = false;
-  unsigned before = atomic_load(&closings);
+  unsigned before = atomic_load(&next_closings);
   void *address = next_symbol_find_out_of_order(hook, caller, &is_runtime);
   if (!address) return NULL;
-  *memo = (struct memo){caller, hook, before, !is_runtime || next_symbol_is_over_hip(hook, address), NULL};
-  memcpy(&memo->function, &address, sizeof address);
-  return memo->is_apart ? memo->function : NULL;
+  struct next_memo memo = {caller, NULL, NULL, before, hook, !is_runtime || next_symbol_is_over_hip(hook, address)};
+  memcpy(&memo.function, &address, sizeof address);
+  next_symbol_remember(memo);
+  return memo.is_apart ? memo.function : NULL;
 }
 
 next_function next_own(enum hook hook, const void *caller)
 {
   enum { UNKNOWN, OF_RUNTIME, OVER_HIP };
   static atomic_uchar places[HOOK_COUNT]; /* of functions in the search order */
-  static _Thread_local struct memo memos[MEMOS];
   int place = atomic_load_explicit(&places[hook], memory_order_relaxed);
   if (place == UNKNOWN) {
-    struct memo *memo = &memos[((uintptr_t)caller >> 2) % MEMOS];
-    if (memo->caller == caller && memo->hook == hook && memo->closings == atomic_load(&closings))
-      return memo->is_apart ? memo->function : NULL;
+    const struct next_memo *memo = next_memo_of(caller);
+    if (next_memo_is(memo, hook, caller)) return memo->is_apart ? memo->function : NULL;
     const void *address = next_dlsym()(RTLD_NEXT, hook_name(hook));
-    if (!address) return next_symbol_search_own(hook, caller, memo);
+    if (!address) return next_symbol_search_own(hook, caller);
     place = next_symbol_is_over_hip(hook, address) ? OVER_HIP : OF_RUNTIME;
     atomic_store_explicit(&places[hook], (unsigned char)place, memory_order_relaxed);
   }

@@ -6,6 +6,8 @@
 #include "hooks.h"
 #include <hipmm/plugin.h>
 
+#include <stdatomic.h>
+
 /* Any function; to be cast to its own type before a call. */
 typedef void (*next_function)(void);
 
@@ -23,6 +25,46 @@ next_function next_own(enum hook hook, const void *caller);
  * function at all, one that refuses the call, which is counted as failed, after a message. NULL: the hook serves the call, or
  * passes it on. */
 next_function next_apart(enum hook hook, const void *caller);
+
+/* What the thread found for a place in the code that calls a hook. It holds until the program closes an object, whose addresses
+ * another one may get. */
+struct next_memo {
+  const void *caller;
+  next_function function; /* the runtime's, or one that is_apart */
+  next_function straight; /* where a call goes without any check; NULL: checks are needed */
+  unsigned closings;
+  enum hook hook;
+  bool is_apart;
+};
+
+enum { NEXT_MEMOS = 64 };
+
+extern _Thread_local struct next_memo next_memos[NEXT_MEMOS] HOOK_STATIC_TLS;
+
+/* How often the program has closed an object. */
+extern atomic_uint next_closings;
+
+static inline struct next_memo *next_memo_of(const void *caller)
+{
+  return &next_memos[((uintptr_t)caller >> 2) % NEXT_MEMOS];
+}
+
+static inline bool next_memo_is(const struct next_memo *memo, enum hook hook, const void *caller)
+{
+  return memo->caller == caller && memo->hook == hook &&
+         memo->closings == atomic_load_explicit(&next_closings, memory_order_acquire);
+}
+
+/* The runtime's function, where an earlier call from the same place showed that hipmm has nothing to do in such a call; else
+ * NULL. */
+static inline next_function next_straight(enum hook hook, const void *caller)
+{
+  const struct next_memo *memo = next_memo_of(caller);
+  return next_memo_is(memo, hook, caller) ? memo->straight : NULL;
+}
+
+/* From now on next_straight() gives the function, which is the runtime's. */
+void next_go_straight(enum hook hook, const void *caller, next_function function);
 
 /* What dlsym() gives for HIP's function `name` where the library has `given` (NULL for none). A program that opens AMD's library gets
  * the runtime that is in front of that library for programs which are linked to it: the software device. */

@@ -72,6 +72,9 @@ int share_get(enum hook hook, void *handle, void *ptr);
 int share_open(enum hook hook, void **ptr, struct ipc_handle handle, unsigned flags);
 int share_close(enum hook hook, void *ptr);
 
+/* Before hipmm is closed (-1), or a device is reset: closes the mapped memory of other processes that was opened there. */
+void share_close_imports(int device);
+
 /* The program has reset the device: what was opened there is closed. */
 void share_forget(int device);
 

@@ -7,9 +7,11 @@
 
 #include "../../core/base/hip_layout.h"
 #include "../../core/base/key_tree.h"
+#include "../../core/base/share_format.h"
 #include "../../core/base/units.h"
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/physical.h"
+#include "blocks.h"
 #include "contexts.h"
 #include "devices.h"
 #include "failure.h"
@@ -19,6 +21,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct past_memory {
   struct key_tree_node by_handle; /* first; major: the handle. In the tree while it has one */
@@ -199,10 +202,34 @@ int past_release(enum hook hook, uint64_t handle)
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
+/* Whether other processes can have the handle, and would find other blocks behind it: what a program learns of the block's
+ * address and size is not true of the chunk that it shares. */
+static bool past_shows_other_blocks(uint64_t handle, const struct block *block)
+{
+  int fd;
+  const struct hipmm_hip *hip = hip_table();
+  if (block_bytes(block) >= SHARE_FORMAT_LEAST_BYTES || !hip->MemExport) return false;
+  if (hip->MemExport(&fd, (hipmm_hip_chunk_t)(uintptr_t)handle)) {
+    hip->GetLastError();
+    return false;
+  }
+  close(fd);
+  return true;
+}
+
 int past_retain(enum hook hook, uint64_t *handle, void *ptr)
 {
+  struct block block;
   bool is_outermost = reentry_enter();
   int code = next_two_pointers(hook, handle, ptr);
+  bool is_ours = is_outermost && !code && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, &block);
+  if (is_ours && past_shows_other_blocks(*handle, &block)) {
+    hip_table()->MemRelease((hipmm_hip_chunk_t)(uintptr_t)*handle);
+    code = failure_refuse(hook, HIPMM_HIP_ERROR_INVALID_VALUE,
+                          "%p lies in a chunk with other blocks, and another process would reach them too; allocate at "
+                          "least 1 MiB for what is shared",
+                          ptr);
+  }
   if (is_outermost && !code && !init_is_forked()) {
     pthread_mutex_lock(&lock);
     const struct past_mapping *mapping = (struct past_mapping *)key_tree_holding(mappings, (uintptr_t)ptr);

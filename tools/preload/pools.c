@@ -208,9 +208,9 @@ int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool)
 /* The program was given a pool of the device. One that it neither created nor set is the default pool. */
 static void pools_note_given(enum hook hook, int device, hipmm_hip_mempool_t pool)
 {
-  static const enum hook defaulting[] = {HOOK_hipDeviceGetDefaultMemPool, HOOK_cudaDeviceGetDefaultMemPool,
-                                         HOOK_cudaMemGetDefaultMemPool, HOOK_cuDeviceGetDefaultMemPool,
-                                         HOOK_cuMemGetDefaultMemPool};
+  static const enum hook defaulting[] = {HOOK_hipDeviceGetDefaultMemPool,  HOOK_hipMemGetDefaultMemPool,
+                                         HOOK_cudaDeviceGetDefaultMemPool, HOOK_cudaMemGetDefaultMemPool,
+                                         HOOK_cuDeviceGetDefaultMemPool,   HOOK_cuMemGetDefaultMemPool};
   struct program_handle handle;
   bool is_own = false;
   if (!pools_has_account(device) || handle_set_find(&known, pool, &handle)) return;

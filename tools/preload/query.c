@@ -13,6 +13,7 @@
 #include "init.h"
 #include "next_symbol.h"
 
+#include <hipmm/share.h>
 #include <string.h>
 
 enum { ERROR_NOT_FOUND = 500 };
@@ -63,7 +64,8 @@ static bool query_planned_limit(const struct graph_node *node, uint64_t total, u
   struct option_number number;
   if (!row) row = query_size_option(node, "maximum_size");
   if (!row || !option_current_number(row, node->object, &number)) return false;
-  *limit_out = (uint64_t)(number.is_percent ? (long double)total * number.value / 100 : number.value);
+  *limit_out =
+      number.is_percent ? option_number_of_percent(number, total, total, device_table_count()) : (uint64_t)number.value;
   return true;
 }
 
@@ -229,7 +231,13 @@ int query_size(enum hook hook, void *ptr, size_t *bytes)
 }
 
 /* As hipPointer_attribute and CUpointer_attribute number them. */
-enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_RANGE_START = 11, ATTRIBUTE_RANGE_SIZE = 12 };
+enum {
+  ATTRIBUTE_CONTEXT = 1,
+  ATTRIBUTE_BUFFER_ID = 7,
+  ATTRIBUTE_LEGACY_IPC = 10,
+  ATTRIBUTE_RANGE_START = 11,
+  ATTRIBUTE_RANGE_SIZE = 12
+};
 
 /* Writes as many bytes as HIP and the driver do: numbers have 32 bits in HIP, and 64 in the driver, which are the same
  * bytes first. The driver knows no context of mapped memory. False for attributes that are those of the runtime's
@@ -252,6 +260,19 @@ static bool query_answer_attribute(enum family family, const struct block *block
     return context != NULL;
   default: return false;
   }
+}
+
+/* The driver has no IPC handles of mapped memory, and says so; hipmm may have one, and UCX asks for none where the answer is no.
+ * The driver has written its answer, of as many bytes as it likes. */
+static void query_amend_attribute(const struct block *block, int attribute, void *data)
+{
+  struct hipmm_share_pointer pointer;
+  void *base = NULL;
+  size_t bytes = 0;
+  if (attribute != ATTRIBUTE_LEGACY_IPC || block->kind != KIND_DEVICE) return;
+  if (!devices_are_mapped_at(block_start(block), &base, &bytes)) return;
+  if (!hipmm_share_export_pointer(block->served->resources[KIND_DEVICE], block_start(block), &pointer))
+    *(unsigned char *)data = 1;
 }
 
 /* Whether the driver's answer is not the block's. */
@@ -277,6 +298,7 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
   if (is_ours && query_answer_attribute(hook_family(hook), &block, attribute, data))
     return reentry_finish(hook, OUTCOME_SERVED, 0);
   int code = ((int (*)(void *, int, void *))next_function_of(hook))(data, attribute, ptr);
+  if (is_ours && !code) query_amend_attribute(&block, attribute, data);
   if (is_ours || code) return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
   enum blocks_held held = query_look(query_is_of_block(attribute), is_outermost, ptr, &block);
   if (held == BLOCKS_HELD_FREE) code = failure_set(hook_family(hook), HIPMM_HIP_ERROR_INVALID_VALUE);
@@ -307,7 +329,8 @@ int query_attribute_list(enum hook hook, unsigned count, int *attributes, void *
   int code =
       ((list_function *)next_function_of(hook))(count, attributes, data, held == BLOCKS_HELD_FREE ? &unknown : ptr);
   for (unsigned i = 0; is_ours && !code && i < count; i++)
-    query_answer_attribute(hook_family(hook), &block, attributes[i], data[i]);
+    if (!query_answer_attribute(hook_family(hook), &block, attributes[i], data[i]))
+      query_amend_attribute(&block, attributes[i], data[i]);
   return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }
 

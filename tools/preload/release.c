@@ -215,6 +215,7 @@ static void release_everything(void)
     blocks_release(block);
     blocks_free(block);
   }
+  share_close_imports(-1);
   devices_close();
   init_close();
 }
@@ -229,7 +230,10 @@ static int release_reset(enum hook hook, int named)
   int served = is_outermost && init_was_ready() && !init_is_forked() ? devices_count_served() : 0;
   struct context_switch before = {.previous = NULL};
   if (served) before = contexts_enter(family, device);
-  if (served == 1 && devices_if_served(device)) release_everything();
+  if (served == 1 && devices_if_served(device))
+    release_everything();
+  else if (device >= 0 && served <= 1 && is_outermost && init_was_ready() && !init_is_forked())
+    share_close_imports(device);
   if (served > 1) {
     message_write_once(&is_written,
                        "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",

@@ -12,10 +12,12 @@
 bool shortage_is_relieved(enum hook hook, int code);
 
 /* Makes the call, and once more after a shortage. Within another hooked call, that call decides. */
-#define SHORTAGE_REPEAT(hook, is_outermost, code, call)                  \
-  do {                                                                   \
-    code = call;                                                         \
-    if ((is_outermost) && shortage_is_relieved(hook, code)) code = call; \
+#define SHORTAGE_REPEAT(hook, is_outermost, code, call)                                 \
+  do {                                                                                  \
+    code = call;                                                                        \
+    if (__builtin_expect(code == HIPMM_HIP_ERROR_OUT_OF_MEMORY, 0) && (is_outermost) && \
+        shortage_is_relieved(hook, code))                                               \
+      code = call;                                                                      \
   } while (0)
 
 #endif

@@ -112,6 +112,10 @@ hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int
     *value = virtual_has_rdma(device);
     return nvidia_end(CUDA_SUCCESS);
   }
+  if (value && (int)attribute == HIP_LAYOUT_DEVICE_CHUNK_DESCRIPTORS) {
+    *value = 0;
+    return nvidia_end(CUDA_SUCCESS);
+  }
   const struct attribute_row *row = attribute_find(attribute);
   if (!value || !row) return nvidia_fail(hipErrorInvalidValue);
   return nvidia_end(nvidia_cuda.DeviceGetAttribute(value, (CUdevice_attribute)row->cuda, device));

@@ -60,6 +60,9 @@ struct nvidia_driver {
   CUresult (*MemAllocManaged)(CUdeviceptr *address, size_t bytes, unsigned int flags);
   CUresult (*MemAdvise)(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device);
   CUresult (*MemPrefetchAsync)(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
+  CUresult (*MemAdviseAt)(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location);
+  CUresult (*MemPrefetchAsyncTo)(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
+                                 CUstream stream);
   CUresult (*MemRangeGetAttribute)(void *data, size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr address,
                                    size_t bytes);
 
@@ -121,6 +124,10 @@ struct nvidia_driver {
   CUresult (*DeviceGetMemPool)(CUmemoryPool *pool, CUdevice device);
   CUresult (*DeviceSetMemPool)(CUdevice device, CUmemoryPool pool);
 
+  CUresult (*MemGetDefaultMemPool)(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
+  CUresult (*MemGetMemPool)(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type);
+  CUresult (*MemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
+
   CUresult (*MemGetAllocationGranularity)(size_t *bytes, const CUmemAllocationProp *properties,
                                           CUmemAllocationGranularity_flags option);
   CUresult (*MemAddressReserve)(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wish,
@@ -142,6 +149,8 @@ struct nvidia_driver {
   CUresult (*MemImportFromShareableHandle)(CUmemGenericAllocationHandle *handle, void *shareable,
                                            CUmemAllocationHandleType type);
 
+  CUresult (*MemGetHandleForAddressRange)(void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+                                          unsigned long long flags);
   CUresult (*IpcGetMemHandle)(CUipcMemHandle *handle, CUdeviceptr address);
   CUresult (*IpcOpenMemHandle)(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags);
   CUresult (*IpcCloseMemHandle)(CUdeviceptr address);

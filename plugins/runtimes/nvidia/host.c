@@ -128,12 +128,21 @@ _Static_assert((int)hipMemAdviseSetReadMostly == CU_MEM_ADVISE_SET_READ_MOSTLY &
                "HIP and CUDA number advice alike");
 
 /* Coarse grain allows less coherence than there is, so it has no effect. */
+static bool host_is_without_effect(hipMemoryAdvise advice)
+{
+  return advice == hipMemAdviseSetCoarseGrain || advice == hipMemAdviseUnsetCoarseGrain;
+}
+
+static bool host_is_advice(hipMemoryAdvise advice)
+{
+  return (int)advice >= hipMemAdviseSetReadMostly && (int)advice <= hipMemAdviseUnsetAccessedBy;
+}
+
 hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  if (advice == hipMemAdviseSetCoarseGrain || advice == hipMemAdviseUnsetCoarseGrain) return hipSuccess;
-  if ((int)advice < hipMemAdviseSetReadMostly || (int)advice > hipMemAdviseUnsetAccessedBy)
-    return nvidia_fail(hipErrorInvalidValue);
+  if (host_is_without_effect(advice)) return hipSuccess;
+  if (!host_is_advice(advice)) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemAdvise) return nvidia_fail(hipErrorNotSupported);
   return nvidia_end(nvidia_call(nvidia_cuda.MemAdvise(nvidia_address(pointer), bytes, (CUmem_advise)advice, device)));
 }
@@ -144,6 +153,25 @@ hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hi
   if (!nvidia_cuda.MemPrefetchAsync) return nvidia_fail(hipErrorNotSupported);
   return nvidia_end(
       nvidia_call(nvidia_cuda.MemPrefetchAsync(nvidia_address(pointer), bytes, device, nvidia_stream(stream))));
+}
+
+hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice, hipMemLocation location)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (host_is_without_effect(advice)) return hipSuccess;
+  if (!host_is_advice(advice)) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemAdviseAt) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_call(
+      nvidia_cuda.MemAdviseAt(nvidia_address(pointer), bytes, (CUmem_advise)advice, nvidia_location(location))));
+}
+
+hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes, hipMemLocation location, unsigned int flags,
+                                  hipStream_t stream)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!nvidia_cuda.MemPrefetchAsyncTo) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemPrefetchAsyncTo(
+      nvidia_address(pointer), bytes, nvidia_location(location), flags, nvidia_stream(stream))));
 }
 
 _Static_assert((int)hipMemRangeAttributeReadMostly == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY &&

@@ -64,3 +64,16 @@ hipError_t hipIpcOpenEventHandle(hipEvent_t *event, hipIpcEventHandle_t handle)
   if (result == CUDA_SUCCESS) *event = (hipEvent_t)opened;
   return nvidia_end(result);
 }
+
+/* ---- A range of addresses for another driver ------------------------------------------------------------------- */
+
+/* HIP's flag, for mappings over PCIe, has CUDA's number. */
+hipError_t hipMemGetHandleForAddressRange(void *handle, hipDeviceptr_t pointer, size_t bytes,
+                                          hipMemRangeHandleType type, unsigned long long flags)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!handle) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemGetHandleForAddressRange) return nvidia_fail(hipErrorNotSupported);
+  return nvidia_end(nvidia_call(nvidia_cuda.MemGetHandleForAddressRange(handle, nvidia_address(pointer), bytes,
+                                                                        (CUmemRangeHandleType)type, flags)));
+}

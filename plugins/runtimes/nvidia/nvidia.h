@@ -136,7 +136,13 @@ static inline CUevent nvidia_event(hipEvent_t event)
   return (CUevent)event;
 }
 
-/* Structs and numbers that HIP and CUDA have in common; see layouts.c. */
+/* Structs and numbers that HIP and CUDA have in common; see layouts.c. Their locations are numbered alike: of a device, the host,
+ * a node of the host, the node of the calling thread. */
+static inline CUmemLocation nvidia_location(hipMemLocation location)
+{
+  return (CUmemLocation){.type = (CUmemLocationType)location.type, .id = location.id};
+}
+
 static inline const CUmemAccessDesc *nvidia_access(const hipMemAccessDesc *access)
 {
   return (const CUmemAccessDesc *)access;
@@ -151,6 +157,18 @@ bool virtual_has_rdma(int device);
 hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device); /* HIP 5.7 */
 hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id);  /* HIP 7.0 */
 hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);      /* HIP 5.3 */
+hipError_t hipMemGetDefaultMemPool(hipMemPool_t *pool, hipMemLocation *location,
+                                   hipMemAllocationType type);                                        /* HIP 7.15 */
+hipError_t hipMemGetMemPool(hipMemPool_t *pool, hipMemLocation *location, hipMemAllocationType type); /* HIP 7.2 */
+hipError_t hipMemSetMemPool(hipMemLocation *location, hipMemAllocationType type, hipMemPool_t pool);  /* HIP 7.2 */
+#if HIP_VERSION_MAJOR < 7
+typedef enum { hipMemRangeHandleTypeDmaBufFd = 1 } hipMemRangeHandleType;
+hipError_t hipMemGetHandleForAddressRange(void *handle, hipDeviceptr_t pointer, size_t bytes,
+                                          hipMemRangeHandleType type, unsigned long long flags);
+hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice, hipMemLocation location);
+hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes, hipMemLocation location, unsigned int flags,
+                                  hipStream_t stream);
+#endif
 #pragma GCC visibility pop
 
 #endif

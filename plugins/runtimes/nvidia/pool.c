@@ -116,7 +116,7 @@ hipError_t hipMemPoolGetAccess(hipMemAccessFlags *flags, hipMemPool_t pool, hipM
   if (!nvidia_ready()) return nvidia_last_error;
   if (!flags || !pool || !location) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemPoolGetAccess) return nvidia_fail(hipErrorNotSupported);
-  CUmemLocation where = {.type = (CUmemLocationType)location->type, .id = location->id};
+  CUmemLocation where = nvidia_location(*location);
   CUmemAccess_flags found = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   CUresult result = nvidia_call(nvidia_cuda.MemPoolGetAccess(&found, pool_of(pool), &where));
   if (result == CUDA_SUCCESS) *flags = (hipMemAccessFlags)found;
@@ -153,4 +153,39 @@ hipError_t hipDeviceSetMemPool(int device, hipMemPool_t pool)
   if (!pool) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.DeviceSetMemPool) return nvidia_fail(hipErrorNotSupported);
   return nvidia_end(nvidia_cuda.DeviceSetMemPool(device, pool_of(pool)));
+}
+
+/* ---- The pools of a location: of a device, of the host, of a node of it ------------------------------------------ */
+
+hipError_t hipMemGetDefaultMemPool(hipMemPool_t *pool, hipMemLocation *location, hipMemAllocationType type)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pool || !location) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemGetDefaultMemPool) return nvidia_fail(hipErrorNotSupported);
+  CUmemoryPool found = NULL;
+  CUmemLocation where = nvidia_location(*location);
+  CUresult result = nvidia_cuda.MemGetDefaultMemPool(&found, &where, (CUmemAllocationType)type);
+  if (result == CUDA_SUCCESS) *pool = (hipMemPool_t)found;
+  return nvidia_end(result);
+}
+
+hipError_t hipMemGetMemPool(hipMemPool_t *pool, hipMemLocation *location, hipMemAllocationType type)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!pool || !location) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemGetMemPool) return nvidia_fail(hipErrorNotSupported);
+  CUmemoryPool found = NULL;
+  CUmemLocation where = nvidia_location(*location);
+  CUresult result = nvidia_cuda.MemGetMemPool(&found, &where, (CUmemAllocationType)type);
+  if (result == CUDA_SUCCESS) *pool = (hipMemPool_t)found;
+  return nvidia_end(result);
+}
+
+hipError_t hipMemSetMemPool(hipMemLocation *location, hipMemAllocationType type, hipMemPool_t pool)
+{
+  if (!nvidia_ready()) return nvidia_last_error;
+  if (!location || !pool) return nvidia_fail(hipErrorInvalidValue);
+  if (!nvidia_cuda.MemSetMemPool) return nvidia_fail(hipErrorNotSupported);
+  CUmemLocation where = nvidia_location(*location);
+  return nvidia_end(nvidia_cuda.MemSetMemPool(&where, (CUmemAllocationType)type, pool_of(pool)));
 }

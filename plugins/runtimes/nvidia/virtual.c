@@ -226,6 +226,6 @@ hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *loca
   if (!nvidia_ready()) return nvidia_last_error;
   if (!flags || !location) return nvidia_fail(hipErrorInvalidValue);
   if (!nvidia_cuda.MemGetAccess) return nvidia_fail(hipErrorNotSupported);
-  CUmemLocation where = {.type = (CUmemLocationType)location->type, .id = location->id};
+  CUmemLocation where = nvidia_location(*location);
   return nvidia_end(nvidia_call(nvidia_cuda.MemGetAccess(flags, &where, nvidia_address(pointer))));
 }

@@ -97,14 +97,6 @@ hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advic
   return software_end(error != hipSuccess ? error : advice_set_all(pointer, bytes, advice, device));
 }
 
-/* The host, or a node of it, is hipCpuDeviceId. */
-static bool advice_device(struct software_location location, int *device_out)
-{
-  if (location.type < SOFTWARE_LOCATION_DEVICE || location.type > SOFTWARE_LOCATION_HOST_NEAR) return false;
-  *device_out = location.type == SOFTWARE_LOCATION_DEVICE ? location.id : hipCpuDeviceId;
-  return location.type != SOFTWARE_LOCATION_DEVICE || location.id >= 0;
-}
-
 #if HIP_VERSION_MAJOR >= 7
 hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice, hipMemLocation given)
 #else
@@ -115,7 +107,7 @@ hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise ad
   struct software_location location = {(int)given.type, given.id};
   hipError_t error = software_begin_on_device(SOFTWARE_hipMemAdvise_v2, &current);
   bool is_read_mostly = advice == hipMemAdviseSetReadMostly || advice == hipMemAdviseUnsetReadMostly;
-  if (error == hipSuccess && !advice_device(location, &device)) {
+  if (error == hipSuccess && !software_location_device(location, &device)) {
     device = hipInvalidDeviceId;
     if (!is_read_mostly) error = hipErrorInvalidValue; /* the location is ignored for these */
   }
@@ -156,7 +148,7 @@ hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes, struct soft
   int device;
   struct software_location location = {(int)given.type, given.id};
   hipError_t error = software_begin(SOFTWARE_hipMemPrefetchAsync_v2);
-  if (error == hipSuccess && (flags != 0 || !advice_device(location, &device))) error = hipErrorInvalidValue;
+  if (error == hipSuccess && (flags != 0 || !software_location_device(location, &device))) error = hipErrorInvalidValue;
   return software_end(error != hipSuccess ? error : advice_prefetch(pointer, bytes, device, stream));
 }
 

@@ -23,6 +23,7 @@ hipError_t software_allocation_add(enum software_memory_kind kind, int device, v
   allocation->device = device;
   allocation->references = 1;
   allocation->is_managed = kind == SOFTWARE_MANAGED;
+  allocation->is_host = kind == SOFTWARE_PINNED || kind == SOFTWARE_REGISTERED;
   allocation->is_visible = true;
   allocation->id = ++software.last_allocation_id;
   key_tree_insert(&software.allocations, &allocation->by_address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* attribute.c: the attributes of the devices. Called by applications, and by properties.c, so that attributes and
  * properties agree. Every attribute that HIP 6.3 has for an AMD device is here; HIP refuses the others, too. */
+#include "../../../core/base/hip_layout.h"
 #include "internal.h"
 #include <limits.h>
 
@@ -9,6 +10,7 @@ enum {
   ATTRIBUTE_VIRTUAL_MEMORY = 89,    /* hipDeviceAttributeVirtualMemoryManagementSupported, 5.3 */
   ATTRIBUTE_HOST_REGISTER = 90,     /* hipDeviceAttributeHostRegisterSupported, 6.1 */
   ATTRIBUTE_POOL_HANDLE_TYPES = 91, /* hipDeviceAttributeMemoryPoolSupportedHandleTypes, 6.2 */
+  ATTRIBUTE_HOST_NUMA_ID = 92,      /* hipDeviceAttributeHostNumaId, 7.0 */
   ATTRIBUTE_WALL_CLOCK_RATE = 10017 /* hipDeviceAttributeWallClockRate, 5.4 */
 };
 
@@ -81,6 +83,7 @@ static const struct attribute_row attribute_rows[] = {
     {hipDeviceAttributeUnifiedAddressing, 1},
     {hipDeviceAttributeWarpSize, 64},
     {ATTRIBUTE_HOST_REGISTER, 1},
+    {ATTRIBUTE_HOST_NUMA_ID, 0},
     {hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, 65536},
     {hipDeviceAttributeHdpMemFlushCntl, 0},
     {hipDeviceAttributeHdpRegFlushCntl, 0},
@@ -117,6 +120,10 @@ hipError_t software_attribute(int attribute, int device, int *value_out)
   case hipDeviceAttributePageableMemoryAccess:
   case hipDeviceAttributePageableMemoryAccessUsesHostPageTables: *value_out = config->pageable_memory_access; break;
   case hipDeviceAttributeMemoryPoolsSupported: *value_out = config->memory_pools; break;
+  case HIP_LAYOUT_DEVICE_CHUNK_DESCRIPTORS:
+    if (config->rocm_mapping) return hipErrorInvalidValue; /* as AMD's library, which takes them */
+    *value_out = 0;
+    break;
   case ATTRIBUTE_VIRTUAL_MEMORY: *value_out = config->virtual_memory; break;
   case ATTRIBUTE_POOL_HANDLE_TYPES:
     *value_out = config->memory_pools ? hipMemHandleTypePosixFileDescriptor : hipMemHandleTypeNone;

@@ -42,10 +42,13 @@
   X(hipFree, 2)                                 \
   X(hipMallocManaged, 3)                        \
   X(hipMallocPitch, 3)                          \
+  X(hipMemAllocPitch, 3)                        \
+  X(hipMalloc3D, 3)                             \
   X(hipHostMalloc, 3)                           \
   X(hipHostAlloc, 3)                            \
   X(hipExtHostAlloc, 3)                         \
   X(hipMallocHost, 3)                           \
+  X(hipMemAllocHost, 3)                         \
   X(hipHostFree, 2)                             \
   X(hipFreeHost, 2)                             \
   X(hipHostRegister, 3)                         \
@@ -77,6 +80,11 @@
   X(hipMemcpyPeerAsync, 0)                      \
   X(hipMemcpy2D, 0)                             \
   X(hipMemcpy2DAsync, 0)                        \
+  X(hipMemcpy3D, 0)                             \
+  X(hipMemcpy3DAsync, 0)                        \
+  X(hipMemcpyParam2D, 0)                        \
+  X(hipMemcpyParam2DAsync, 0)                   \
+  X(hipMemcpyBatchAsync, 0)                     \
   X(hipMemset, 0)                               \
   X(hipMemsetAsync, 0)                          \
   X(hipMemsetD8, 0)                             \
@@ -87,6 +95,14 @@
   X(hipMemsetD32Async, 0)                       \
   X(hipMemset2D, 0)                             \
   X(hipMemset2DAsync, 0)                        \
+  X(hipMemset3D, 0)                             \
+  X(hipMemset3DAsync, 0)                        \
+  X(hipMemsetD2D8, 0)                           \
+  X(hipMemsetD2D8Async, 0)                      \
+  X(hipMemsetD2D16, 0)                          \
+  X(hipMemsetD2D16Async, 0)                     \
+  X(hipMemsetD2D32, 0)                          \
+  X(hipMemsetD2D32Async, 0)                     \
   X(hipLaunchHostFunc, 0)                       \
   X(hipStreamCreate, 0)                         \
   X(hipStreamCreateWithFlags, 0)                \
@@ -146,6 +162,9 @@
   X(hipDeviceGetDefaultMemPool, 0)              \
   X(hipDeviceGetMemPool, 0)                     \
   X(hipDeviceSetMemPool, 2)                     \
+  X(hipMemGetDefaultMemPool, 0)                 \
+  X(hipMemGetMemPool, 0)                        \
+  X(hipMemSetMemPool, 2)                        \
   X(hipMemPoolExportToShareableHandle, 0)       \
   X(hipMemPoolImportFromShareableHandle, 1)     \
   X(hipMemPoolExportPointer, 0)                 \
@@ -163,6 +182,7 @@
   X(hipMemGetAccess, 0)                         \
   X(hipMemExportToShareableHandle, 0)           \
   X(hipMemImportFromShareableHandle, 1)         \
+  X(hipMemGetHandleForAddressRange, 0)          \
   X(hipIpcGetMemHandle, 0)                      \
   X(hipIpcOpenMemHandle, 1)                     \
   X(hipIpcCloseMemHandle, 0)

@@ -89,7 +89,8 @@ static bool configure_is_same(const struct software_config *one, const struct so
          one->memory_pools == other->memory_pools && one->managed_memory == other->managed_memory &&
          one->pageable_memory_access == other->pageable_memory_access && one->no_host_access == other->no_host_access &&
          one->check_streams == other->check_streams && one->hip_version == other->hip_version &&
-         one->peer_group == other->peer_group && one->granularity_bytes == other->granularity_bytes;
+         one->peer_group == other->peer_group && one->granularity_bytes == other->granularity_bytes &&
+         one->rocm_mapping == other->rocm_mapping;
 }
 
 /* The configuration in force may be requested again at any time: memory that is still allocated stays, and so do the objects

@@ -182,6 +182,14 @@ hipError_t software_copy_new_node(enum software_call call, const struct software
   return error;
 }
 
+hipError_t software_copy_rows(enum software_call call, const struct software_rows *to, const struct software_rows *from,
+                              size_t width, size_t rows, hipMemcpyKind kind, bool waits, hipStream_t stream)
+{
+  const struct copy_request request = {call,  to->start, from->start, width,      kind,
+                                       waits, rows - 1,  to->pitch,   from->pitch};
+  return copy_start(&request, DEVICE_OF_QUEUE, DEVICE_OF_QUEUE, stream);
+}
+
 /* ---- In two dimensions ----------------------------------------------------------------------------------------- */
 
 static hipError_t copy_rows(struct copy_request request, size_t rows, hipStream_t stream)

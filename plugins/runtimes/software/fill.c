@@ -78,6 +78,12 @@ hipError_t software_fill_new_node(enum software_call call, const struct software
   return fill_prepare(&request, software_current_device(), operation_out);
 }
 
+hipError_t software_fill_rows(enum software_call call, const struct software_rows *to, uint8_t value, size_t width,
+                              size_t rows, bool waits, hipStream_t stream)
+{
+  return fill_start(&(struct fill_request){call, to->start, value, 1, width, waits, rows - 1, to->pitch}, stream);
+}
+
 static hipError_t fill_call(struct fill_request request, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);
@@ -130,7 +136,8 @@ hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStre
 static hipError_t fill_rows(struct fill_request request, size_t rows, hipStream_t stream)
 {
   hipError_t error = software_begin(request.call);
-  if (error == hipSuccess && (!request.to || request.pitch < request.count)) error = hipErrorInvalidValue;
+  if (error == hipSuccess && (!request.to || request.pitch / request.value_bytes < request.count))
+    error = hipErrorInvalidValue;
   request.more_rows = rows - 1;
   if (rows == 0) request.count = request.more_rows = 0; /* checked, and done */
   return software_end(error != hipSuccess ? error : fill_start(&request, stream));
@@ -147,3 +154,19 @@ hipError_t hipMemset2DAsync(void *to, size_t pitch, int value, size_t width, siz
   return fill_rows((struct fill_request){SOFTWARE_hipMemset2DAsync, to, (uint8_t)value, 1, width, false, 0, pitch},
                    height, stream);
 }
+
+#define FILL_ROWS(bits, type)                                                                                        \
+  hipError_t hipMemsetD2D##bits(hipDeviceptr_t to, size_t pitch, type value, size_t width, size_t height)            \
+  {                                                                                                                  \
+    struct fill_request request = {SOFTWARE_hipMemsetD2D##bits, to, value, bits / 8, width, true, 0, pitch};         \
+    return fill_rows(request, height, NULL);                                                                         \
+  }                                                                                                                  \
+  hipError_t hipMemsetD2D##bits##Async(hipDeviceptr_t to, size_t pitch, type value, size_t width, size_t height,     \
+                                       hipStream_t stream)                                                           \
+  {                                                                                                                  \
+    struct fill_request request = {SOFTWARE_hipMemsetD2D##bits##Async, to, value, bits / 8, width, false, 0, pitch}; \
+    return fill_rows(request, height, stream);                                                                       \
+  }
+FILL_ROWS(8, unsigned char)
+FILL_ROWS(16, unsigned short)
+FILL_ROWS(32, unsigned int)

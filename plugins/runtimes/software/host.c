@@ -59,6 +59,11 @@ hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags)
   return host_pinned(SOFTWARE_hipExtHostAlloc, pointer, bytes, flags);
 }
 
+hipError_t hipMemAllocHost(void **pointer, size_t bytes)
+{
+  return host_pinned(SOFTWARE_hipMemAllocHost, pointer, bytes, hipHostMallocDefault);
+}
+
 hipError_t hipMallocHost(void **pointer, size_t bytes)
 {
   return host_pinned(SOFTWARE_hipMallocHost, pointer, bytes, hipHostMallocDefault);

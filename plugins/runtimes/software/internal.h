@@ -6,6 +6,7 @@
  *
  *   software proc_address observer                               the plugin; functions by name; blocks of resources
  *   configure                                                    a new configuration, reset
+ *   volumes                                                      copies and fills of several slices
  *   advice fill copy event ipc host pool_api pool_attribute      the HIP API: each file has the functions of one
  *     pool_share settings properties attribute device              subject, and checks their arguments
  *   graph_api stream_capture graph_launch
@@ -64,6 +65,12 @@ bool software_pool_allows(const struct software_pool *pool, int device);
  * it is freed. */
 hipError_t software_submit_and_wait(struct software_queue *queue, struct software_queue *runner,
                                     struct software_operation *operation, bool waits);
+/* copy.c, fill.c: rows of at least one byte in the stream's order; a call that waits returns when it has run, if HIP promises
+ * that. */
+hipError_t software_copy_rows(enum software_call call, const struct software_rows *to, const struct software_rows *from,
+                              size_t width, size_t rows, hipMemcpyKind kind, bool waits, hipStream_t stream);
+hipError_t software_fill_rows(enum software_call call, const struct software_rows *to, uint8_t value, size_t width,
+                              size_t rows, bool waits, hipStream_t stream);
 void software_events_reset(int device);  /* event.c; -1: all */
 void software_virtual_reset(int device); /* virtual.c; -1: all */
 

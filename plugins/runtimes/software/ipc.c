@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ipc.c: device memory between processes of one machine. Called by applications. A handle has a process, a
- * file descriptor of that process, and a range of the file. It can be opened while that process lives, by a process that
- * may read its descriptors (of the same user). */
+/* ipc.c: device memory between processes of one machine, and for other drivers. Called by applications. A handle has a
+ * process, a file descriptor of that process, and a range of the file. It can be opened while that process lives, by a
+ * process that may read its descriptors (of the same user). */
 #include "internal.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -104,4 +104,57 @@ hipError_t hipIpcCloseMemHandle(void *pointer)
   const struct software_allocation *allocation = software_allocation_at(pointer);
   if (error == hipSuccess && (!allocation || allocation->pool)) error = hipErrorInvalidValue;
   return software_end(error != hipSuccess ? error : software_free(pointer, 1U << SOFTWARE_OPENED));
+}
+
+/* ---- A range of addresses for another driver ------------------------------------------------------------------- */
+
+/* As in HIP, the range lies in one allocation of device memory, or in one mapping of it. */
+static hipError_t ipc_find_range(const void *pointer, size_t bytes, struct software_file_range *range_out)
+{
+  int device;
+  bool is_host = false;
+  const struct software_allocation *allocation = software_allocation_holding(pointer);
+  if (bytes == 0) return hipErrorInvalidValue;
+  if (!allocation) {
+    bool is_mapped = software_virtual_device(pointer, &device, &is_host) && !is_host &&
+                     software_virtual_locate((uintptr_t)pointer, range_out) && bytes <= range_out->bytes;
+    return is_mapped ? hipSuccess : hipErrorInvalidValue;
+  }
+  bool is_device = (allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_POOLED) &&
+                   !allocation->is_managed && !allocation->is_host;
+  if (!is_device || bytes > allocation->by_address.minor - ((uintptr_t)pointer - allocation->by_address.major) ||
+      !software_heap_locate((uintptr_t)pointer, range_out))
+    return hipErrorInvalidValue;
+  software_watch_shared(allocation);
+  return software.devices[allocation->device].fault;
+}
+
+/* The descriptor has a position of its own, at the range. */
+static hipError_t ipc_open_range(const struct software_file_range *range, int *fd_out)
+{
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", range->fd);
+  int fd = range->fd < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return hipErrorOperatingSystem;
+  if (lseek(fd, (off_t)range->offset, SEEK_SET) < 0) {
+    close(fd);
+    return hipErrorOperatingSystem;
+  }
+  *fd_out = fd;
+  return hipSuccess;
+}
+
+hipError_t hipMemGetHandleForAddressRange(void *handle, hipDeviceptr_t pointer, size_t bytes,
+                                          hipMemRangeHandleType type, unsigned long long flags)
+{
+  int fd;
+  struct software_file_range range;
+  const unsigned long long over_pcie = 1; /* hipMemRangeFlagDmaBufMappingTypePcie */
+  hipError_t error = software_begin(SOFTWARE_hipMemGetHandleForAddressRange);
+  if (error == hipSuccess && (!handle || type != hipMemRangeHandleTypeDmaBufFd || flags > over_pcie))
+    error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = ipc_find_range(pointer, bytes, &range);
+  if (error == hipSuccess) error = ipc_open_range(&range, &fd);
+  if (error == hipSuccess) memcpy(handle, &fd, sizeof fd);
+  return software_end(error);
 }

@@ -37,10 +37,15 @@ void software_virtual_pin(uintptr_t start, int change)
   if (reservation) reservation->busy += (unsigned)change;
 }
 
+struct software_heap *software_physical_heap(const struct software_physical *physical)
+{
+  return physical->is_host ? &software.host_heap : &software.devices[physical->device].heap;
+}
+
 int software_physical_file(const struct software_physical *physical)
 {
   bool has_own = physical->file.fd > 0;
-  return software_file_descriptor(has_own ? &physical->file : &software.devices[physical->device].heap.file);
+  return software_file_descriptor(has_own ? &physical->file : &software_physical_heap(physical)->file);
 }
 
 bool software_virtual_locate(uintptr_t address, struct software_file_range *range_out)
@@ -53,9 +58,10 @@ bool software_virtual_locate(uintptr_t address, struct software_file_range *rang
   return true;
 }
 
-bool software_virtual_device(const void *pointer, int *device_out)
+bool software_virtual_device(const void *pointer, int *device_out, bool *is_host_out)
 {
   const struct software_mapping *mapping = software_mapping_at((uintptr_t)pointer);
   if (mapping) *device_out = mapping->physical->device;
+  if (mapping) *is_host_out = mapping->physical->is_host;
   return mapping;
 }

@@ -46,6 +46,31 @@ hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t he
   return software_end(error != hipSuccess ? error : memory_allocate_rows(device, width, height, pointer, pitch));
 }
 
+/* The pitch suits elements of 4, 8 and 16 bytes. */
+hipError_t hipMemAllocPitch(hipDeviceptr_t *pointer, size_t *pitch, size_t width, size_t height,
+                            unsigned int element_bytes)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipMemAllocPitch, &device);
+  if (error == hipSuccess &&
+      (width == 0 || height == 0 || (element_bytes != 4 && element_bytes != 8 && element_bytes != 16)))
+    error = hipErrorInvalidValue;
+  return software_end(error != hipSuccess ? error : memory_allocate_rows(device, width, height, pointer, pitch));
+}
+
+hipError_t hipMalloc3D(hipPitchedPtr *memory, hipExtent extent)
+{
+  int device;
+  hipError_t error = software_begin_on_device(SOFTWARE_hipMalloc3D, &device);
+  if (error == hipSuccess && !memory) error = hipErrorInvalidValue;
+  if (error == hipSuccess && extent.depth > 0 && extent.height > SIZE_MAX / extent.depth) error = hipErrorOutOfMemory;
+  if (error != hipSuccess) return software_end(error);
+  hipPitchedPtr made = {.xsize = extent.width, .ysize = extent.height};
+  error = memory_allocate_rows(device, extent.width, extent.height * extent.depth, &made.ptr, &made.pitch);
+  if (error == hipSuccess) *memory = made;
+  return software_end(error);
+}
+
 #define MEMORY_CONTIGUOUS 4 /* hipDeviceMallocContiguous, of HIP 6, and the largest flag */
 
 /* All device memory is of one kind; the flags are stored. */
@@ -139,10 +164,10 @@ static bool memory_find(const void *pointer, struct memory_facts *facts_out)
 {
   const struct software_allocation *allocation = software_allocation_holding(pointer);
   struct memory_facts facts = {.allocation = allocation, .device = hipInvalidDeviceId};
-  if (!allocation && !software_virtual_device(pointer, &facts.device)) return false;
+  if (!allocation && !software_virtual_device(pointer, &facts.device, &facts.is_host)) return false;
   if (allocation) {
     facts.device = allocation->device;
-    facts.is_host = allocation->kind == SOFTWARE_PINNED || allocation->kind == SOFTWARE_REGISTERED;
+    facts.is_host = allocation->is_host;
     facts.is_managed = allocation->is_managed;
   }
   *facts_out = facts;

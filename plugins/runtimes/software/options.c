@@ -115,6 +115,14 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .maximum = "64",
      .doc = "Number of devices in a group, counted from device 0; devices of one group can access each other's memory; "
             "with 1, no device can access the memory of another"},
+    {.name = "rocm_mapping",
+     .type = HIPMM_OPTION_BOOL,
+     .offset = offsetof(struct software_options, rocm_mapping),
+     .initial = "false",
+     .doc =
+         "Whether virtual memory behaves as that of ROCm 7.14: hipMemCreate takes a file descriptor for as long as the "
+         "memory lives, and fails with hipErrorOutOfMemory when the process can open no file; access that "
+         "hipMemSetAccess gives to another device takes away that of the memory's own"},
 };
 
 /* A failure on schedule. */
@@ -166,7 +174,8 @@ struct software_config software_options_config(const struct software_options *op
                                   .check_streams = options->check_streams,
                                   .granularity_bytes = options->granularity,
                                   .hip_version = options_hip_versions[options->hip],
-                                  .peer_group = (int)options->peer_group};
+                                  .peer_group = (int)options->peer_group,
+                                  .rocm_mapping = options->rocm_mapping};
 }
 
 bool software_options_has_valid_granularity(const struct software_options *options)

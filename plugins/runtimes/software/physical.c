@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* physical.c: the physical memory behind handles of virtual memory management. Called by applications; virtual.c maps
- * it. The memory is a part of the memfd of the device or, if it can be exported, a memfd of its own, so it keeps its data
- * wherever it is mapped. Released memory is freed with its last mapping. */
+ * it. The memory is a part of the device's or the host's memfd. It is a memfd of its own if it can be exported, or if the
+ * device has the faults of ROCm 7.14. So it keeps its data wherever it is mapped. Released memory is freed with its last
+ * mapping. */
 #include "../../../core/base/output_file.h"
 #include "virtual.h"
 #include <fcntl.h>
@@ -53,14 +54,16 @@ static union hip_layout_prop physical_write(int device)
   return prop;
 }
 
+/* Replaces the location's number by that of the device, hipCpuDeviceId for the host. */
 static hipError_t physical_check_properties(const hipMemAllocationProp *properties,
                                             struct physical_request *request_out)
 {
   if (!properties) return hipErrorInvalidValue;
   *request_out = physical_read((const union hip_layout_prop *)properties);
-  bool is_right = request_out->type == hipMemAllocationTypePinned &&
-                  request_out->location.type == hipMemLocationTypeDevice &&
-                  software_device_exists(request_out->location.id);
+  struct software_location location = {request_out->location.type, request_out->location.id};
+  bool is_right = software_location_device(location, &request_out->location.id) &&
+                  request_out->type == hipMemAllocationTypePinned &&
+                  (request_out->location.id == hipCpuDeviceId || software_device_exists(request_out->location.id));
   return is_right ? hipSuccess : hipErrorInvalidValue;
 }
 
@@ -90,10 +93,9 @@ static void physical_count_live(const struct software_physical *physical, bool i
   device->live_bytes += is_live ? physical->bytes : -(uint64_t)physical->bytes;
 }
 
-static hipError_t physical_back(struct software_physical *physical, bool is_shareable)
+static hipError_t physical_back(struct software_physical *physical, bool has_file)
 {
-  if (!is_shareable)
-    return software_heap_extend(&software.devices[physical->device].heap, physical->bytes, &physical->offset);
+  if (!has_file) return software_heap_extend(software_physical_heap(physical), physical->bytes, &physical->offset);
   if (!software_file_create(&physical->file)) return hipErrorOutOfMemory;
   bool has_bytes = output_file_truncate(physical->file.fd, (off_t)physical->bytes) == 0;
   return has_bytes ? hipSuccess : hipErrorOutOfMemory;
@@ -105,8 +107,8 @@ void software_physical_free_if_unused(struct software_physical *physical)
   if (physical->file.fd > 0)
     software_file_close(&physical->file);
   else
-    software_heap_discard(&software.devices[physical->device].heap, physical->offset, physical->bytes);
-  if (!physical->is_imported) software_uncharge(physical->device, physical->bytes);
+    software_heap_discard(software_physical_heap(physical), physical->offset, physical->bytes);
+  if (!physical->is_imported) software_uncharge(physical->is_host ? hipCpuDeviceId : physical->device, physical->bytes);
   physical_count_live(physical, false);
   software_handle_free(&software_physicals, physical);
 }
@@ -115,14 +117,17 @@ static hipError_t physical_create(size_t bytes, const struct physical_request *r
                                   const hipMemAllocationProp *properties, hipMemGenericAllocationHandle_t *handle_out)
 {
   int device = request->location.id;
-  if (bytes > software.config.memory_bytes || !software_charge(device, bytes)) return hipErrorOutOfMemory;
+  bool is_host = device == hipCpuDeviceId;
+  if (!software_charge(device, bytes)) return hipErrorOutOfMemory;
   hipError_t error = hipErrorOutOfMemory;
   struct software_physical *physical = software_handle_allocate(&software_physicals);
   if (!physical) goto uncharge;
-  physical->device = device;
+  physical->device = is_host ? software_current_device() : device;
+  physical->is_host = is_host;
   physical->bytes = bytes;
   memcpy(&physical->properties, properties, sizeof physical->properties);
-  error = physical_back(physical, request->handle_type != hipMemHandleTypeNone);
+  physical->is_shareable = request->handle_type != hipMemHandleTypeNone;
+  error = physical_back(physical, physical->is_shareable || software.config.rocm_mapping);
   if (error != hipSuccess) goto give_handle;
   physical->handle_references = 1;
   physical_count_live(physical, true);
@@ -189,7 +194,7 @@ hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocatio
   const struct software_physical *physical = software_physical_of(handle);
   if (error == hipSuccess && (!shareable || !physical || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
     error = hipErrorInvalidValue;
-  if (error == hipSuccess && physical->file.fd == 0) error = hipErrorInvalidValue;
+  if (error == hipSuccess && !physical->is_shareable) error = hipErrorInvalidValue;
   if (error == hipSuccess) {
     int fd = fcntl(software_physical_file(physical), F_DUPFD_CLOEXEC, 0);
     if (fd < 0) error = hipErrorOperatingSystem;
@@ -209,7 +214,7 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
     software_handle_free(&software_physicals, physical);
     return hipErrorOperatingSystem;
   }
-  physical->is_imported = true;
+  physical->is_imported = physical->is_shareable = true;
   physical->handle_references = 1;
   physical->device = device;
   physical->bytes = (size_t)status.st_size;

@@ -36,17 +36,26 @@ void software_pool_make_managed(struct software_pool *pool)
   pool->heap = &software.host_heap;
 }
 
-struct software_pool *software_pool_default(int device)
+/* As in CUDA, a device has no access until it is given. */
+void software_pool_make_host(struct software_pool *pool)
 {
-  struct software_device *owner = &software.devices[device];
-  if (!owner->default_pool) owner->default_pool = software_pool_create(device, hipMemHandleTypeNone);
-  return owner->default_pool;
+  pool->is_host = true;
+  pool->heap = &software.host_heap;
+  pool->access[pool->device] = hipMemAccessFlagsProtNone;
 }
 
-struct software_pool *software_pool_current(int device)
+struct software_pool *software_pool_default(int device, bool is_managed)
 {
-  struct software_pool *pool = software.devices[device].pool;
-  return pool ? pool : software_pool_default(device);
+  struct software_pool **pool = &software.devices[device].default_pool[is_managed];
+  if (!*pool && (*pool = software_pool_create(device, hipMemHandleTypeNone)) && is_managed)
+    software_pool_make_managed(*pool);
+  return *pool;
+}
+
+struct software_pool *software_pool_current(int device, bool is_managed)
+{
+  struct software_pool *pool = software.devices[device].pool[is_managed];
+  return pool ? pool : software_pool_default(device, is_managed);
 }
 
 hipError_t software_pool_begin(enum software_call call)
@@ -106,8 +115,8 @@ void software_pool_free_visible(struct software_operation *operation)
 void software_pools_reset(int device)
 {
   struct software_device *owner = &software.devices[device];
-  owner->default_pool = NULL;
-  owner->pool = NULL;
+  for (int is_managed = 0; is_managed < 2; is_managed++)
+    owner->default_pool[is_managed] = owner->pool[is_managed] = NULL;
   owner->graph_pool = NULL;
   struct software_pool *next = owner->pools;
   while (next) {

@@ -14,6 +14,7 @@ struct software_pool {
   hipMemAllocationHandleType handle_type;
   bool is_destroyed;
   bool is_managed;               /* of memory that every device and the host share */
+  bool is_host;                  /* of pinned memory of the host */
   struct software_file imported; /* of a pool of another process; none for a pool of this process */
   struct software_heap *heap;    /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
@@ -67,8 +68,9 @@ hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_o
 struct software_pool *software_pool_create(int device, hipMemAllocationHandleType handle_type);
 /* Before anything is allocated from it. */
 void software_pool_make_managed(struct software_pool *pool);
-struct software_pool *software_pool_default(int device);
-struct software_pool *software_pool_current(int device);
+void software_pool_make_host(struct software_pool *pool);
+struct software_pool *software_pool_default(int device, bool is_managed);
+struct software_pool *software_pool_current(int device, bool is_managed);
 /* Frees a destroyed pool once it has no allocation and no idle block. To be called whenever an allocation is freed. */
 void software_pool_destroy_if_unused(struct software_pool *pool);
 

@@ -26,7 +26,8 @@ hipError_t hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream)
   if (error == hipSuccess && !pointer) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess)
-    error = pool_api_allocate(software_pool_current(queue->device), bytes, queue, SOFTWARE_hipMallocAsync, pointer);
+    error =
+        pool_api_allocate(software_pool_current(queue->device, false), bytes, queue, SOFTWARE_hipMallocAsync, pointer);
   return software_end(error);
 }
 
@@ -81,17 +82,28 @@ hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
 /* hipMemAllocationTypeManaged, of HIP 7.2. Such a pool cannot be exported. */
-static bool pool_api_is_managed(const hipMemPoolProps *properties)
+static bool pool_api_is_managed(hipMemAllocationType type)
 {
-  return (int)properties->allocType == 2;
+  return (int)type == 2;
+}
+
+/* As in CUDA 12.9: pinned memory of the host, which cannot be exported. */
+static hipError_t pool_api_check_host(const hipMemPoolProps *properties)
+{
+  const struct software_location location = {.type = (int)properties->location.type, .id = properties->location.id};
+  int device;
+  if (!software_location_device(location, &device) || properties->allocType != hipMemAllocationTypePinned ||
+      properties->handleTypes != hipMemHandleTypeNone)
+    return hipErrorInvalidValue;
+  return hipSuccess;
 }
 
 static hipError_t pool_api_check_properties(const hipMemPoolProps *properties)
 {
-  if (!properties || properties->location.type != hipMemLocationTypeDevice ||
-      !software_device_exists(properties->location.id))
-    return hipErrorInvalidValue;
-  if (pool_api_is_managed(properties)) {
+  if (!properties) return hipErrorInvalidValue;
+  if (properties->location.type != hipMemLocationTypeDevice) return pool_api_check_host(properties);
+  if (!software_device_exists(properties->location.id)) return hipErrorInvalidValue;
+  if (pool_api_is_managed(properties->allocType)) {
     if (!software.config.managed_memory) return hipErrorNotSupported;
     if (properties->handleTypes != hipMemHandleTypeNone) return hipErrorInvalidValue;
   } else if (properties->allocType != hipMemAllocationTypePinned) {
@@ -118,8 +130,11 @@ hipError_t hipMemPoolCreate(hipMemPool_t *handle, const hipMemPoolProps *propert
   if (error == hipSuccess && !handle) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = pool_api_check_properties(properties);
   if (error == hipSuccess) {
-    struct software_pool *pool = software_pool_create(properties->location.id, properties->handleTypes);
-    if (pool && pool_api_is_managed(properties)) software_pool_make_managed(pool);
+    bool is_host = properties->location.type != hipMemLocationTypeDevice;
+    struct software_pool *pool =
+        software_pool_create(is_host ? software_current_device() : properties->location.id, properties->handleTypes);
+    if (pool && is_host) software_pool_make_host(pool);
+    if (pool && pool_api_is_managed(properties->allocType)) software_pool_make_managed(pool);
     if (pool) pool->max_bytes = pool_api_max_bytes(properties);
     if (pool) *handle = (hipMemPool_t)pool;
     if (!pool) error = hipErrorOutOfMemory;
@@ -133,10 +148,12 @@ hipError_t hipMemPoolDestroy(hipMemPool_t handle)
   struct software_pool *pool;
   hipError_t error = software_pool_begin(SOFTWARE_hipMemPoolDestroy);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  if (error == hipSuccess && pool == software.devices[pool->device].default_pool) error = hipErrorInvalidValue;
+  if (error == hipSuccess && pool == software.devices[pool->device].default_pool[pool->is_managed])
+    error = hipErrorInvalidValue;
   if (error == hipSuccess) {
     struct software_device *device = &software.devices[pool->device];
-    if (device->pool == pool) device->pool = NULL;
+    for (int is_managed = 0; is_managed < 2; is_managed++)
+      if (device->pool[is_managed] == pool) device->pool[is_managed] = NULL;
     pool->handle.live = false;
     pool->is_destroyed = true;
     software_pool_destroy_if_unused(pool);
@@ -160,7 +177,7 @@ static hipError_t pool_api_of_device(int device, bool is_default, hipMemPool_t *
   if (!handle_out) return hipErrorInvalidValue;
   /* In HIP the two calls have different errors. */
   if (!software_device_exists(device)) return is_default ? hipErrorInvalidDevice : hipErrorInvalidValue;
-  struct software_pool *pool = is_default ? software_pool_default(device) : software_pool_current(device);
+  struct software_pool *pool = is_default ? software_pool_default(device, false) : software_pool_current(device, false);
   if (!pool) return hipErrorOutOfMemory;
   *handle_out = (hipMemPool_t)pool;
   return software.devices[device].fault;
@@ -185,7 +202,59 @@ hipError_t hipDeviceSetMemPool(int device, hipMemPool_t handle)
   if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && pool->device != device) error = hipErrorInvalidDevice;
-  if (error == hipSuccess && pool->imported.fd > 0) error = hipErrorInvalidValue;
-  if (error == hipSuccess) software.devices[device].pool = pool;
+  if (error == hipSuccess && (pool->imported.fd > 0 || pool->is_host)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) software.devices[device].pool[0] = pool;
+  return software_end(error);
+}
+
+/* ---- The pools of a location ----------------------------------------------------------------------------------- */
+
+/* As in HIP, only devices have pools: one of pinned memory, which is that of the functions above, and one of managed memory. */
+static hipError_t pool_api_check_location(const hipMemLocation *location, hipMemAllocationType type)
+{
+  bool is_managed = pool_api_is_managed(type);
+  if (!location || location->type != hipMemLocationTypeDevice || !software_device_exists(location->id))
+    return hipErrorInvalidValue;
+  if (!is_managed && type != hipMemAllocationTypePinned) return hipErrorInvalidValue;
+  if (is_managed && !software.config.managed_memory) return hipErrorNotSupported;
+  return software.devices[location->id].fault;
+}
+
+static hipError_t pool_api_of_location(enum software_call call, const hipMemLocation *location,
+                                       hipMemAllocationType type, hipMemPool_t *handle_out)
+{
+  hipError_t error = software_pool_begin(call);
+  if (error == hipSuccess && !handle_out) error = hipErrorInvalidValue;
+  if (error == hipSuccess) error = pool_api_check_location(location, type);
+  if (error == hipSuccess) {
+    bool is_managed = pool_api_is_managed(type), is_default = call == SOFTWARE_hipMemGetDefaultMemPool;
+    struct software_pool *pool =
+        is_default ? software_pool_default(location->id, is_managed) : software_pool_current(location->id, is_managed);
+    if (pool) *handle_out = (hipMemPool_t)pool;
+    if (!pool) error = hipErrorOutOfMemory;
+  }
+  return software_end(error);
+}
+
+hipError_t hipMemGetDefaultMemPool(hipMemPool_t *handle, hipMemLocation *location, hipMemAllocationType type)
+{
+  return pool_api_of_location(SOFTWARE_hipMemGetDefaultMemPool, location, type, handle);
+}
+
+hipError_t hipMemGetMemPool(hipMemPool_t *handle, hipMemLocation *location, hipMemAllocationType type)
+{
+  return pool_api_of_location(SOFTWARE_hipMemGetMemPool, location, type, handle);
+}
+
+hipError_t hipMemSetMemPool(hipMemLocation *location, hipMemAllocationType type, hipMemPool_t handle)
+{
+  struct software_pool *pool;
+  hipError_t error = software_pool_begin(SOFTWARE_hipMemSetMemPool);
+  if (error == hipSuccess) error = pool_api_check_location(location, type);
+  if (error == hipSuccess) error = software_pool_find(handle, &pool);
+  if (error == hipSuccess && (pool->device != location->id || pool->is_managed != pool_api_is_managed(type)))
+    error = hipErrorInvalidValue;
+  if (error == hipSuccess && (pool->imported.fd > 0 || pool->is_host)) error = hipErrorInvalidValue;
+  if (error == hipSuccess) software.devices[location->id].pool[pool->is_managed] = pool;
   return software_end(error);
 }

@@ -93,7 +93,7 @@ static hipError_t pool_attribute_set_access(struct software_pool *pool, const hi
     if (access[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
     if (!software_device_exists(access[i].location.id) || access[i].flags == hipMemAccessFlagsProtNone)
       return hipErrorInvalidDevice;
-    if (!software_device_reaches(access[i].location.id, pool->device)) return hipErrorInvalidDevice;
+    if (!pool->is_host && !software_device_reaches(access[i].location.id, pool->device)) return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtRead && access[i].flags != hipMemAccessFlagsProtReadWrite)
       return hipErrorInvalidValue;
   }

@@ -79,7 +79,8 @@ static hipError_t pool_order_find_block(struct software_pool *pool, size_t bytes
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
-  size_t capacity = pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes;
+  size_t capacity =
+      pool->heap == &software.host_heap ? software.config.host_memory_bytes : software.config.memory_bytes;
   if (rounded == 0 || rounded > capacity || rounded > pool->max_bytes) return hipErrorOutOfMemory;
   *block_out = pool_order_find_idle(pool, rounded, queue);
   if (*block_out || software_pool_reserve(pool, rounded, block_out) == hipSuccess) return hipSuccess;
@@ -134,6 +135,7 @@ hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, stru
   if (error == hipSuccess) {
     allocation->pool = pool;
     allocation->is_managed = pool->is_managed;
+    allocation->is_host = pool->is_host;
     allocation->pool_block = block;
     error = pool_order_submit_visible(allocation, queue, call);
     if (error != hipSuccess) {

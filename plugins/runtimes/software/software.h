@@ -21,6 +21,7 @@
  *     hipMemset, and hipMemcpy within a device, return before they have run, as HIP may.
  *   - A launch of a graph runs in one stream. With the stepped scheduler its nodes run in an order that is drawn anew each time,
  *     of those that the dependencies allow. hipGraphLaunch into a stream that captures is refused.
+ *   - hipMemGetHandleForAddressRange gives a file, positioned at the range, where a GPU gives a dma-buf, whose range begins at 0.
  *   - Handles are reused last in, first out: a new stream has the address of the stream destroyed last.
  */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_SOFTWARE_H

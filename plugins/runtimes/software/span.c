@@ -60,9 +60,10 @@ bool software_span_is_host(const struct software_span *span)
 int software_span_device(const struct software_span *span)
 {
   int device = -1;
+  bool is_host = false;
   const struct software_allocation *allocation = span->allocation;
-  if (span->is_virtual) software_virtual_device(span->start, &device);
-  if (!allocation || allocation->is_managed) return device;
+  if (span->is_virtual) software_virtual_device(span->start, &device, &is_host);
+  if (!allocation || allocation->is_managed || allocation->is_host) return is_host ? -1 : device;
   bool is_device = allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_POOLED ||
                    allocation->kind == SOFTWARE_OPENED;
   return is_device ? allocation->device : -1;

@@ -68,6 +68,14 @@ bool software_device_exists(int device)
   return device >= 0 && device < atomic_load_explicit(&software.n_devices, memory_order_relaxed);
 }
 
+bool software_location_device(struct software_location location, int *device_out)
+{
+  bool is_device = location.type == SOFTWARE_LOCATION_DEVICE, is_node = location.type == SOFTWARE_LOCATION_HOST_NUMA;
+  *device_out = is_device ? location.id : hipCpuDeviceId;
+  if (is_device || is_node) return is_device ? location.id >= 0 : location.id == 0;
+  return location.type == SOFTWARE_LOCATION_HOST || location.type == SOFTWARE_LOCATION_HOST_NEAR;
+}
+
 bool software_device_reaches(int device, int peer)
 {
   return device / software.config.peer_group == peer / software.config.peer_group;

@@ -34,6 +34,7 @@ struct software_config {
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
   bool no_host_access;      /* the host cannot touch device memory */
   bool check_streams;       /* the race detector is on */
+  bool rocm_mapping;        /* virtual memory has the faults of ROCm 7.14 */
   int hip_version;          /* 0: that of the program (see version.c) */
   int peer_group;           /* the number of consecutive devices that can access each other's memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
@@ -54,6 +55,28 @@ HIPMM_EXPORT hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes
                                                unsigned int flags, hipStream_t stream);
 HIPMM_EXPORT hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice,
                                         struct software_location location);
+#endif
+/* Of HIP 7.2 to 7.15. */
+HIPMM_EXPORT hipError_t hipMemGetDefaultMemPool(hipMemPool_t *handle, hipMemLocation *location,
+                                                hipMemAllocationType type);
+HIPMM_EXPORT hipError_t hipMemGetMemPool(hipMemPool_t *handle, hipMemLocation *location, hipMemAllocationType type);
+HIPMM_EXPORT hipError_t hipMemSetMemPool(hipMemLocation *location, hipMemAllocationType type, hipMemPool_t handle);
+#if HIP_VERSION_MAJOR < 7
+typedef enum { hipMemRangeHandleTypeDmaBufFd = 1 } hipMemRangeHandleType;
+HIPMM_EXPORT hipError_t hipMemGetHandleForAddressRange(void *handle, hipDeviceptr_t pointer, size_t bytes,
+                                                       hipMemRangeHandleType type, unsigned long long flags);
+typedef struct hipMemcpyAttributes hipMemcpyAttributes;
+HIPMM_EXPORT hipError_t hipMemcpyBatchAsync(void **to, void **from, size_t *bytes, size_t count,
+                                            hipMemcpyAttributes *attributes, size_t *first_copies, size_t n_attributes,
+                                            size_t *failed_out, hipStream_t stream);
+#define SOFTWARE_FILL_ROWS(bits, type)                                                                         \
+  HIPMM_EXPORT hipError_t hipMemsetD2D##bits(hipDeviceptr_t to, size_t pitch, type value, size_t width,        \
+                                             size_t height);                                                   \
+  HIPMM_EXPORT hipError_t hipMemsetD2D##bits##Async(hipDeviceptr_t to, size_t pitch, type value, size_t width, \
+                                                    size_t height, hipStream_t stream);
+SOFTWARE_FILL_ROWS(8, unsigned char)
+SOFTWARE_FILL_ROWS(16, unsigned short)
+SOFTWARE_FILL_ROWS(32, unsigned int)
 #endif
 #if HIP_VERSION < 60200000
 typedef enum {
@@ -125,6 +148,7 @@ struct software_allocation {
   bool closing;    /* a free waits for the device: no new operation may name it */
   bool is_visible; /* its stream-ordered allocation has executed; true at once for other kinds */
   bool is_managed; /* MANAGED, and POOLED of a pool of managed memory */
+  bool is_host;    /* PINNED, REGISTERED, and POOLED of a pool of the host's memory */
   bool freed;
   struct software_block *block;
   struct software_pool_block *pool_block; /* POOLED */
@@ -268,7 +292,8 @@ struct software_device {
   struct software_queue *queue; /* of the default stream; NULL until used */
   struct software_queue *held;  /* blocking queues that the default stream holds (see ready.c) */
   uint64_t earliest_sequence;   /* of an operation of a blocking queue, now or later */
-  struct software_pool *pools, *default_pool, *pool, *graph_pool;
+  struct software_pool *pools, *graph_pool;
+  struct software_pool *default_pool[2], *pool[2]; /* of pinned and of managed memory */
   bool peers[SOFTWARE_MAX_DEVICES];
   unsigned flags;                 /* that the program set */
   size_t stack_bytes, heap_bytes; /* its limits */
@@ -308,6 +333,9 @@ void software_state_reset_device(int device);
 int software_current_device(void); /* of the calling thread; needs no lock */
 void software_set_current_device(int device);
 bool software_device_exists(int device); /* needs no lock */
+/* The number of the location's device, which may be any from 0 on; hipCpuDeviceId for the host, which has one node, 0. False
+ * for a location that is neither. Needs no lock. */
+bool software_location_device(struct software_location location, int *device_out);
 /* How captures of other threads concern the calling thread; needs no lock. */
 hipStreamCaptureMode software_capture_mode(void);
 hipStreamCaptureMode software_exchange_capture_mode(hipStreamCaptureMode mode);
@@ -358,12 +386,12 @@ struct software_options {
   int64_t seed;
   struct hipmm_strings fail;
   uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
-  uint32_t check_streams, hip;
+  uint32_t check_streams, hip, rocm_mapping;
   uint64_t granularity;
   int64_t peer_group;
 };
 
-#define SOFTWARE_N_OPTIONS 15
+#define SOFTWARE_N_OPTIONS 16
 extern const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS];
 
 /* Once, before anything else: puts the configuration of HIPMM_SOFTWARE into force. Needs no lock. */

@@ -125,8 +125,8 @@ void software_allocation_destroy(struct software_allocation *allocation);
 bool software_virtual_is_reserved(uintptr_t start);
 bool software_virtual_allows(uintptr_t start, size_t bytes, bool is_write, int device, uint64_t sequence);
 void software_virtual_pin(uintptr_t start, int change);
-/* The device whose memory is mapped at `pointer`; false if none is. */
-bool software_virtual_device(const void *pointer, int *device_out);
+/* The device whose memory is mapped at `pointer`, or with which memory of the host was created; false if none is. */
+bool software_virtual_device(const void *pointer, int *device_out, bool *is_host_out);
 
 /* Where memory that the application cannot touch lies: in a file, from `offset` on, for `bytes` at least. */
 struct software_file_range {

@@ -2,8 +2,8 @@
 /* virtual.c: virtual memory management: reservations of address space, and mappings of physical memory in them. Called
  * by applications. mapping.c has the tables of both.
  *
- * A mapping is not accessible until hipMemSetAccess; the host then has the access of the device that has most. Neither
- * hipMemMap nor hipMemUnmap waits for work. HIP does not promise that hipMemUnmap waits, so a pending operation on memory
+ * A mapping is not accessible until hipMemSetAccess. The host then has the access of the device that has most, or that of its
+ * own location. Neither hipMemMap nor hipMemUnmap waits for work. HIP does not promise that hipMemUnmap waits, so a pending operation on memory
  * that is unmapped is a fault. */
 #include "virtual.h"
 #include <stdlib.h>
@@ -183,19 +183,41 @@ hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle,
 
 static int virtual_protection(const struct software_mapping *mapping)
 {
-  int flags = 0;
-  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) flags |= mapping->access[device];
-  if (software.config.no_host_access) return PROT_NONE;
+  int flags = mapping->host_access;
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES && !software.config.no_host_access; device++)
+    flags |= mapping->access[device];
   return flags == 0 ? PROT_NONE : (flags & 2) ? PROT_READ | PROT_WRITE : PROT_READ;
+}
+
+/* A device that exists, or the host, hipCpuDeviceId. */
+static bool virtual_location(const hipMemLocation *given, int *device_out)
+{
+  struct software_location location = {(int)given->type, given->id};
+  return software_location_device(location, device_out) &&
+         (*device_out == hipCpuDeviceId || software_device_exists(*device_out));
+}
+
+static uint8_t *virtual_access(struct software_mapping *mapping, const hipMemLocation *location)
+{
+  int device;
+  return virtual_location(location, &device) && device >= 0 ? &mapping->access[device] : &mapping->host_access;
+}
+
+static void virtual_set_access_of(struct software_mapping *mapping, const hipMemAccessDesc *access)
+{
+  uint8_t *own = &mapping->access[mapping->physical->device], *given = virtual_access(mapping, &access->location);
+  if (software.config.rocm_mapping && given != own) *own = hipMemAccessFlagsProtNone;
+  *given = (uint8_t)access->flags;
 }
 
 static hipError_t virtual_check_access(uintptr_t start, const hipMemAccessDesc *access, size_t count)
 {
   const struct software_mapping *mapping = software_mapping_at(start);
   for (size_t i = 0; i < count; i++) {
-    if (access[i].location.type != hipMemLocationTypeDevice || !software_device_exists(access[i].location.id))
-      return hipErrorInvalidValue;
-    if (mapping && !software_device_reaches(access[i].location.id, mapping->physical->device))
+    int device;
+    if (!virtual_location(&access[i].location, &device)) return hipErrorInvalidValue;
+    bool is_of_host = device == hipCpuDeviceId || (mapping && mapping->physical->is_host);
+    if (mapping && !is_of_host && !software_device_reaches(device, mapping->physical->device))
       return hipErrorInvalidDevice;
     if (access[i].flags != hipMemAccessFlagsProtNone && access[i].flags != hipMemAccessFlagsProtRead &&
         access[i].flags != hipMemAccessFlagsProtReadWrite)
@@ -211,7 +233,7 @@ static hipError_t virtual_set_access(uintptr_t start, size_t bytes, const hipMem
   hipError_t error = hipSuccess;
   for (uintptr_t at = start; at < start + bytes;) {
     struct software_mapping *mapping = software_mapping_at(at);
-    for (size_t i = 0; i < count; i++) mapping->access[access[i].location.id] = (uint8_t)access[i].flags;
+    for (size_t i = 0; i < count; i++) virtual_set_access_of(mapping, &access[i]);
     if (mprotect((void *)at, mapping->by_address.minor, virtual_protection(mapping)) != 0) error = hipErrorOutOfMemory;
     at += mapping->by_address.minor;
   }
@@ -229,11 +251,11 @@ hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *
 hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *pointer)
 {
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAccess);
-  const struct software_mapping *mapping = software_mapping_at((uintptr_t)pointer);
-  if (error == hipSuccess && (!flags || !location || !mapping || location->type != hipMemLocationTypeDevice))
+  int device;
+  struct software_mapping *mapping = software_mapping_at((uintptr_t)pointer);
+  if (error == hipSuccess && (!flags || !location || !mapping || !virtual_location(location, &device)))
     error = hipErrorInvalidValue;
-  if (error == hipSuccess && !software_device_exists(location->id)) error = hipErrorInvalidValue;
-  if (error == hipSuccess) *flags = mapping->access[location->id];
+  if (error == hipSuccess) *flags = *virtual_access(mapping, location);
   return software_end(error);
 }
 

@@ -10,9 +10,10 @@
 struct software_physical {
   struct software_handle handle; /* live while handle_references > 0 */
   unsigned handle_references, mappings;
-  int device;
-  bool is_imported;
-  struct software_file file; /* of its own; none if it is a part of the device's */
+  int device;   /* whose memory it is */
+  bool is_host; /* of the host; then the device that was current at its creation */
+  bool is_imported, is_shareable;
+  struct software_file file; /* of its own; none if it is a part of that of the heap */
   uint64_t offset;
   size_t bytes;
   union hip_layout_prop properties;
@@ -27,7 +28,7 @@ struct software_mapping {
   struct key_tree_node by_address;
   struct software_physical *physical;
   uint64_t sequence; /* the last operation before it was mapped */
-  uint8_t access[SOFTWARE_MAX_DEVICES];
+  uint8_t access[SOFTWARE_MAX_DEVICES], host_access;
 };
 
 extern struct software_handles software_physicals;
@@ -37,6 +38,8 @@ extern struct software_handles software_physicals;
 /* The reservation or the mapping that holds the address; NULL for none. */
 struct software_reservation *software_reservation_at(uintptr_t address);
 struct software_mapping *software_mapping_at(uintptr_t address);
+/* The heap that has the memory, if the memory has no file of its own. */
+struct software_heap *software_physical_heap(const struct software_physical *physical);
 /* The descriptor of the file that holds the memory; -1 if the program has closed it. */
 int software_physical_file(const struct software_physical *physical);
 

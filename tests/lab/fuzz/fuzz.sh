@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# sh tests/lab/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, plugin, share) with clang,
+# sh tests/lab/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, peer, plugin, share) with clang,
 # libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz/ (BUILD), and runs each for that long, as many at
 # a time as there are processors. What is found lies in BUILD/found/TARGET; the inputs that reached new code, in
 # BUILD/inputs/TARGET, serve the next run. Ends with "N passed, N failed". To repeat a finding:
@@ -13,7 +13,7 @@ case ${1-} in
 esac
 seconds=$1
 shift
-[ $# -gt 0 ] || set -- environment graph log option plugin share
+[ $# -gt 0 ] || set -- environment graph log option peer plugin share
 engine=${ENGINE-libfuzzer}
 jobs=$(nproc)
 
@@ -33,7 +33,7 @@ if [ ! -f config.status ]; then
     --enable-builtin-plugins >configure.log 2>&1 || { tail -n 20 configure.log; exit 99; }
 fi
 make -s -j "$jobs" FUZZ_LINK=-fsanitize=fuzzer FUZZ_DEFINE=-DHIPMM_FUZZ_WITH_LIBFUZZER \
-  tests/lab/fuzz/fuzz_environment tests/lab/fuzz/fuzz_graph tests/lab/fuzz/fuzz_log tests/lab/fuzz/fuzz_option tests/lab/fuzz/fuzz_plugin \
+  tests/lab/fuzz/fuzz_environment tests/lab/fuzz/fuzz_graph tests/lab/fuzz/fuzz_log tests/lab/fuzz/fuzz_option tests/lab/fuzz/fuzz_peer tests/lab/fuzz/fuzz_plugin \
   tests/lab/fuzz/fuzz_share plugins/runtimes/software/software.la >make.log 2>&1 || { tail -n 20 make.log; exit 99; }
 
 HIPMM_PLUGIN_PATH=$build/plugins HIPMM_LOG=off
@@ -56,7 +56,10 @@ seeds() {
 # fuzz_with_ENGINE TARGET: sets `status`, and prints a line of what was done
 fuzz_with_libfuzzer() {
   if [ "$1" = log ]; then most=200000; else most=16384; fi
-  "tests/lab/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=2048 -max_len=$most \
+  leaks=1
+  [ "$1" != peer ] || leaks=0 # the search for leaks dies of the thread behind the socket
+  ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks \
+    "tests/lab/fuzz/fuzz_$1" -detect_leaks=$leaks -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=2048 -max_len=$most \
     -print_final_stats=1 -artifact_prefix="found/$1/" -verbosity=1 "inputs/$1" "seeds/$1" "$top/tests/lab/fuzz/seeds/$1" \
     >"$1.log" 2>&1
   status=$?

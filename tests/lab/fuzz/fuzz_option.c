@@ -22,9 +22,10 @@ static void read_units(const char *text)
 {
   char written[64];
   uint64_t bytes, again;
+  bool is_of_total;
   double percent;
   int64_t nanoseconds;
-  (void)units_parse_percent(text, &percent);
+  (void)units_parse_percent(text, &percent, &is_of_total);
   (void)units_parse_duration(text, &nanoseconds);
   if (!units_parse_bytes(text, &bytes) || bytes < 1024 || bytes > UINT64_C(1023) << 50) return;
   FUZZ_REQUIRE(units_parse_bytes(units_format_bytes(bytes, written, sizeof written), &again));
@@ -34,7 +35,8 @@ static void read_units(const char *text)
 static void fill(const struct hipmm_plugin *plugin, json_t *object, struct diagnostics *diagnostics)
 {
   static const char *const keys[] = {"type", "upstream", NULL};
-  struct option_context context = {.diagnostics = diagnostics, .path = "/fuzz", .keys = keys, .free_bytes = 1 << 30};
+  struct option_context context = {
+      .diagnostics = diagnostics, .path = "/fuzz", .keys = keys, .free_bytes = 1 << 30, .total_bytes = 2u << 30};
   void *options = calloc(1, plugin->options_bytes + 1);
   char shown[256];
   bool given;

@@ -22,6 +22,7 @@ import steps_hipmm
 import steps_peers
 import steps_programs
 import steps_python
+import steps_reach
 import steps_trouble
 from proof import Proof, print_table
 
@@ -32,7 +33,8 @@ STEPS = [
     ("traces", steps_hipmm.traces, 75),
     ("tune", steps_hipmm.tune, 90),
     ("bench", steps_hipmm.bench, 45),
-    ("sleep", steps_hipmm.sleep, 120),
+    ("pinned", steps_hipmm.pinned, 240),
+    ("sleep", steps_hipmm.sleep, 180),
     ("torch", steps_programs.torch, 300),
     ("hooks", steps_programs.hooks, 45),
     ("hook", steps_python.hook, 180),
@@ -43,6 +45,7 @@ STEPS = [
     ("run", steps_programs.run, 150),
     ("rmm", steps_programs.rmm, 240),
     ("races", steps_trouble.races, 150),
+    ("ipc", steps_trouble.ipc, 60),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),
@@ -50,6 +53,7 @@ STEPS = [
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
     ("ranks", steps_peers.ranks, 90),
+    ("reach", steps_reach.reach, 240),
     ("allocators", steps_allocators.allocators, 360),
     ("serving", steps_programs.serving, 100),
     ("programs", steps_programs.programs, 280),

@@ -4,7 +4,8 @@
  * turns. HIPMM_RUNTIME chooses the runtime. Prints a JSON object; exit status 1 if data is wrong or a call was
  * refused.
  *
- *     sleep [BYTES]                one process, that many bytes; by default 60 GiB, and at most 3/4 of what is free
+ *     sleep [BYTES [SAVE_TO]]      one process, that many bytes; by default 60 GiB, and at most 3/4 of what is free. The
+ *                                  pool's option save_to
  *     sleep --turns [PERCENT]      two processes, each with that part of the device; by default 60. Content that the
  *                                  host has no room for is discarded, and written anew
  *
@@ -190,9 +191,13 @@ static void read_log(void *arg, enum hipmm_log_level level, const char *about, c
          &told.obtained, &bytes, &told.restored);
 }
 
+static const char *save_to = "pinned";
+
 static void start(void)
 {
-  static const char graph[] = "{\"stack\": [{\"type\": \"pool\", \"growth\": \"mapped\"}, \"device\"]}";
+  char graph[160];
+  snprintf(graph, sizeof graph,
+           "{\"stack\": [{\"type\": \"pool\", \"growth\": \"mapped\", \"save_to\": \"%.20s\"}, \"device\"]}", save_to);
   struct hipmm_resource *resource = NULL;
   need("hipmm_init_from_string", hipmm_init_from_string(graph));
   need("hipmm_resource_get_current", hipmm_resource_get_current(&resource));
@@ -294,7 +299,8 @@ int main(int argc, char **argv)
   bool turns = argc > 1 && !strcmp(argv[1], "--turns");
   int percent = turns && argc > 2 ? atoi(argv[2]) : 60;
   if (turns && percent > 0 && percent < 100) return by_turns(percent);
+  if (!turns && argc > 2) save_to = argv[2];
   if (!turns && (argc < 2 || units_parse_bytes(argv[1], &bytes))) return one_process(bytes);
-  fprintf(stderr, "usage: sleep [BYTES]\n       sleep --turns [PERCENT]\n");
+  fprintf(stderr, "usage: sleep [BYTES [SAVE_TO]]\n       sleep --turns [PERCENT]\n");
   return 2;
 }

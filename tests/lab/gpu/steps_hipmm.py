@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The steps of prove.py that run hipmm's own programs: the tests, data under work on streams, logs and the bench."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -38,10 +39,14 @@ SUITE = [
     "tests/plugins/test_guard",
     "tests/plugins/test_limiting",
     "tests/plugins/test_logging",
+    "tests/plugins/test_pinned",
     "tests/plugins/test_pool",
     "tests/plugins/test_prefetch",
     "tests/plugins/test_recycled",
+    "tests/plugins/test_reserving",
     "tests/plugins/test_share",
+    "tests/plugins/test_span",
+    "tests/plugins/test_span_cache",
     "tests/plugins/test_statistics",
     "tests/plugins/test_stream_reuse",
     "tests/plugins/test_sub_allocators",
@@ -197,10 +202,35 @@ def growth(proof):
         proof.notes.append(f"{result}; in a clone: tests/lab/bench/growth.py --from FILE")
 
 
+# ---- Pinned memory
+
+# Of the time until a block of hipHostMalloc can be used.
+FAST_START = 0.6
+
+
+def pinned(proof):
+    """tests/lab/gpu/pinned.c: blocks of hipHostMalloc beside blocks that hipmm maps."""
+    sizes = ["1GiB", "16GiB", "60GiB"] if proof.on_gpu else ["64MiB"]
+    figures = proof.table("pinned memory", ["", "GiB", "allocate, s", "first write, s", "free, s", "to the device, GiB/s"])
+    gib = 1 << 30
+    for size in sizes:
+        done = proof.run([proof.bundle / "tests/lab/gpu/pinned", size], 110)
+        if not proof.check(f"gives {size} of pinned memory in each way", done.status == 0, done.last_words()):
+            continue
+        rows = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+        for row in rows:
+            figures.append([row["way"], number(row["bytes"] / gib), number(row["allocate_s"], 3), number(row["first_write_s"], 3),
+                            number(row["free_s"], 3), number(row["to_device_bytes_per_s"] / gib)])
+        usable = [row["allocate_s"] + row["first_write_s"] for row in rows]
+        if proof.on_gpu and size != "1GiB":
+            proof.check("mapped memory can be used sooner", usable[-1] <= FAST_START * usable[0], f"{rows}")
+
+
 # ---- Sleep and wake
 
 # Of the bandwidth of a plain copy. What is saved needs host memory, which is cleared and pinned meanwhile.
 SAVES, RESTORES = 0.5, 0.8
+SAVES_TO_KEPT, RESTORES_KEPT = 0.8, 0.95
 
 
 def sleep(proof):
@@ -231,5 +261,14 @@ def sleep(proof):
                     number(found["to_device_bytes_per_s"] / gib)])
     figures.append(["suspend, discard", number(found["discard_s"], 3), "", ""])
     figures.append(["resume, discarded", number(found["resume_empty_s"], 3), "", ""])
+    done = proof.run([program, "60GiB" if proof.on_gpu else "300MiB", "pinned_kept"], 90, **roomy)
+    kept = done.json()
+    if proof.check("keeps the pinned memory for the next sleep", done.status == 0 and kept, done.last_words()):
+        save, restore = (kept["saved_bytes"] / max(kept[name], 1e-9) for name in ("save_s", "restore_s"))
+        for name, speed, plain in ("save", save, kept["to_host_bytes_per_s"]), ("restore", restore, kept["to_device_bytes_per_s"]):
+            figures.append([f"  {name}, kept", number(kept[f"{name}_s"], 3), number(speed / gib), number(plain / gib)])
+        if proof.on_gpu:
+            proof.check("saves at 80 % of a plain copy's speed", save >= SAVES_TO_KEPT * kept["to_host_bytes_per_s"], f"{kept}")
+            proof.check("restores at 95 %", restore >= RESTORES_KEPT * kept["to_device_bytes_per_s"], f"{kept}")
     done = proof.run([program, "--turns", 60 if proof.on_gpu else 20], 90, **roomy)
     proof.check("two processes use the device by turns", done.status == 0, done.last_words())

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from proof import mib
+from proof import mib, number
 from steps_programs import CUDA, compiled
 
 # ---- Full
@@ -50,19 +50,19 @@ MISTAKES = [(None, ["pool", "device"]), (None, ["async"]), ("free_in_use", ["poo
             ("use_after_free", ["pool", "device"]), ("past_end", ["pool", "device"])]
 
 
-def races_program(proof):
-    """tests/lab/gpu/races.c for the machine's CUDA runtime, or for a HIP runtime that is the software device; and what hipmm then
+def runtime_program(proof, name):
+    """tests/lab/gpu/NAME.c for the machine's CUDA runtime, or for a HIP runtime that is the software device; and what hipmm then
     takes for the runtime."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler:
-        return proof.leave_out("races", "no C compiler here"), None
-    command = [compiler, "-std=gnu11", "-O2", proof.bundle / "tests/lab/gpu/races.c"]
+        return proof.leave_out(name, "no C compiler here"), None
+    command = [compiler, "-std=gnu11", "-O2", proof.bundle / f"tests/lab/gpu/{name}.c"]
     if proof.on_gpu:
         library = CUDA / "lib64"
-        return compiled(proof, "races", [*command, f"-L{library}", f"-Wl,-rpath,{library}", "-lcudart"]), proof.runtime
+        return compiled(proof, name, [*command, f"-L{library}", f"-Wl,-rpath,{library}", "-lcudart"]), proof.runtime
     library = proof.folder / "libamdhip64.so.5"
     shutil.copy(proof.bundle / "tests/preload/.libs/libamdhip64.so", library)
-    return compiled(proof, "races", [*command, "-DAPI=hip", library, f"-Wl,-rpath,{proof.folder}"]), str(library)
+    return compiled(proof, name, [*command, "-DAPI=hip", library, f"-Wl,-rpath,{proof.folder}"]), str(library)
 
 
 def reported(done):
@@ -85,7 +85,7 @@ def torch_is_right(proof, name, *words, **environment):
 
 def races(proof):
     """hipmm run --check-streams: each mistake is told of, and nothing else."""
-    program, runtime = races_program(proof)
+    program, runtime = runtime_program(proof, "races")
     for mistake, stack in MISTAKES if program else []:
         done = proof.hipmm("run", "--strict", "--check-streams", "--", program, mistake or "none", limit=60,
                            HIPMM_RUNTIME=runtime, HIPMM_CONFIG=str(proof.graph(*stack)))
@@ -98,6 +98,59 @@ def races(proof):
     torch_is_right(proof, "PyTorch on hipmm")
     torch_is_right(proof, "PyTorch's calls of CUDA", "--no-python", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
     return None
+
+
+# ---- Two processes
+
+# The scenarios of tests/lab/gpu/ipc.c, besides `share`.
+SHARED = ["twice", "stale", "altered", "owner_killed", "peer_killed", "forked", "full_table", "liar", "hostile"]
+
+
+def ipc(proof):
+    """A program shares mapped blocks with another process by cudaIpcGetMemHandle(), under hipmm run."""
+    program, runtime = runtime_program(proof, "ipc")
+    folder = proof.folder / "run"
+    folder.mkdir(mode=0o700)
+    exportable = proof.graph({"type": "pool", "growth": "mapped", "exportable": True}, "device")
+    legacy = proof.graph({"type": "pool", "ipc": "legacy"}, "device")
+    plain = proof.graph({"type": "pool", "growth": "mapped"}, "device")
+
+    def attempt(scenario, graph, **more):
+        return proof.hipmm("run", "--strict", "--config", graph, "--", program, scenario, limit=60, HIPMM_RUNTIME=runtime,
+                           **{"XDG_RUNTIME_DIR": str(folder), **more})
+
+    figures = proof.table("handles of blocks, in us", ["pool", "MiB", "get", "open", "close"])
+    for name, graph in ("exportable", exportable), ("ipc: legacy", legacy):
+        done = attempt("share", graph) if program else None
+        rows = (done.json() or {}).get("blocks") if done else None
+        proof.check(f"{name}: data", program and done.status == 0 and rows, done and done.last_words())
+        figures += [[name, mib(row["bytes"]), *(number(row[key], 0) for key in ("get_us", "open_us", "close_us"))]
+                    for row in rows or []]
+    done = attempt("share", legacy, IPC_PLAIN_PEER="1") if program else None
+    proof.check("ipc: legacy, and a peer without hipmm", done and done.status == 0, done and done.last_words())
+    for scenario in SHARED if program else []:
+        done = attempt(scenario, exportable)
+        proof.check(scenario, done.status == 0 and done.out.endswith("good\n"), done.last_words())
+    if program:
+        says(proof, "not exportable", attempt("refused", plain), '"exportable": true', '"ipc": "legacy"', fails=False)
+        says(proof, "too small", attempt("refused", exportable, IPC_BYTES="300000"), "1048576 bytes", fails=False)
+        says(proof, "no folder", attempt("refused", exportable, XDG_RUNTIME_DIR=None), "XDG_RUNTIME_DIR", fails=False)
+    exportable_costs(proof, {"": plain, "exportable": exportable})
+
+
+def exportable_costs(proof, graphs):
+    """What a chunk of its own for each large block costs, over the same logs."""
+    figures = proof.table("logs, replayed three times", ["log", "pool", "requested MiB", "held MiB", "ratio", "first ns",
+                                                         "later ns"])
+    for log in sorted((proof.bundle / "traces").glob("*.csv.xz"), key=lambda file: file.stat().st_size)[:3]:
+        for name, graph in graphs.items():
+            done = proof.hipmm("replay", "--json", "--repeat", 3, "--config", graph, proof.unpacked(log), limit=20,
+                               **({} if proof.on_gpu else {"HIPMM_SOFTWARE": "memory=64GiB"}))
+            found = done.json()
+            if proof.check(f"{log.name}, {name or 'not exportable'}", done.status == 0 and found, done.last_words()):
+                figures.append([log.name.removesuffix(".csv.xz"), name or "not exportable", mib(found["peak_requested_bytes"]),
+                                mib(found["peak_reserved_bytes"]), number(found["overhead"], 3), number(found["ns_per_op"]),
+                                number(found["ns_per_op_warm"])])
 
 
 # ---- Not right

@@ -16,6 +16,7 @@ import unittest.mock
 from pathlib import Path
 
 import steps_programs
+import steps_reach
 from proof import Done, Proof
 
 HERE = Path(__file__).resolve().parent
@@ -330,6 +331,71 @@ class Models(unittest.TestCase):
         self.assertGreater(max(edges), 50 * min(edges))
         for features, source, target in drawn:
             self.assertLess(max(source.max(), target.max()), len(features))
+
+
+
+class Reach(unittest.TestCase):
+    """The judgement of NCCL's ranks and of PyTorch's registered pools, with results that are made up."""
+
+    def setUp(self):
+        self.proof = Proof(HERE.parents[2], 100)
+        self.addCleanup(shutil.rmtree, self.proof.folder)
+
+    def failed(self):
+        return [check["name"] for check in self.proof.checks if check["good"] is False]
+
+    def nccl(self, words=("--register",), slower=1.0, right=True, opened=4, registered=8, handles=5, kind="shared", opens=True):
+        seconds = {"memory": [1.0, 1.1, 0.9, 1.0], kind: [slower, 1.1 * slower, 0.9 * slower, slower]}
+        ranks = [{"rank": rank, "right": {"memory": True, kind: right}, "seconds": seconds,
+                  "handles": {"memory": 1, kind: handles}} for rank in range(2)]
+        log = {"registered": registered, "opened": opened, "refused": 0}
+        done = Done(0, json.dumps({"nccl": 22809, "ranks": ranks, "log": log}), "", 1)
+        steps_reach.judge_nccl(self.proof, kind, list(words), opens, done, [], 1)
+        return self.failed()
+
+    def test_what_is_right(self):
+        self.assertEqual(self.nccl(), [])
+        self.assertEqual(self.nccl([], opened=0, registered=0, kind="mapped", opens=False), [])
+
+    def test_other_data(self):
+        self.assertEqual(self.nccl(right=False), ["NCCL, shared, register: the sums are right"])
+
+    def test_too_slow(self):
+        self.assertEqual(self.nccl(slower=1.04), ["NCCL, shared, register: within 3 % of the driver's memory"])
+
+    def test_slow_where_nothing_compares(self):
+        self.assertEqual(self.nccl(slower=1.5, opened=2, kind="mapped", opens=False), [])
+
+    def test_not_opened(self):
+        self.assertEqual(self.nccl(opened=2), ["NCCL, shared, register: the other rank opens the buffer"])
+
+    def test_not_registered(self):
+        self.assertEqual(self.nccl(registered=4), ["NCCL, shared, register: NCCL's log has the registrations"])
+
+    def test_one_chunk_shows_nothing(self):
+        self.assertEqual(self.nccl([], kind="mapped", handles=1, opens=False), ["NCCL, mapped: the block lies in several chunks"])
+
+    def test_ended(self):
+        steps_reach.judge_nccl(self.proof, "mapped", [], False, Done(1, "", "no NCCL", 1), [], 1)
+        self.assertEqual(self.failed(), ["NCCL, mapped: goes on to the end"])
+
+    def torch(self, **changed):
+        rank = {"right": {"outside": True}, "segments": 4, "registered": 4, "outside": 0, "opened": 2, "hook": "0", **changed}
+        out = "\n".join(json.dumps({"rank": number, **rank}) for number in range(2))
+        steps_reach.judge_torch(self.proof, "device", True, "1", Done(0, out, "", 1), [])
+        return [name.partition(", rank 1: ")[2] for name in self.failed() if ", rank 1: " in name or "all data" in name]
+
+    def test_pools(self):
+        self.assertEqual(self.torch(), [])
+        for change, told in (
+            ({"registered": 3}, "NCCL's log has each segment of the MemPool"),
+            ({"outside": 1}, "and nothing else"),
+            ({"opened": 0}, "the other rank opens it"),
+            ({"hook": "1"}, "the hook is turned off"),
+            ({"right": {"outside": False}}, ""),
+        ):
+            self.proof.checks = []
+            self.assertEqual(self.torch(**change), [told], change)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ static hipMemGenericAllocationHandle_t generic;
 static hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned};
 static hipMemPoolProps pool_properties = {.allocType = hipMemAllocationTypePinned};
 static hipMemPoolPtrExportData export_data;
+static hipMemLocation device_0 = {.type = hipMemLocationTypeDevice};
 static hipMemAccessDesc access_of_0 = {.location = {.type = hipMemLocationTypeDevice}};
 static hipMemAccessFlags access_flags;
 
@@ -93,6 +94,8 @@ static void do_nothing_back(hipStream_t of, hipError_t error, void *argument)
   CALL(hipMallocManaged, "cuMemAllocManaged", (&pointer, 8, hipMemAttachGlobal))                                      \
   CALL(hipMemAdvise, "cuMemAdvise", (DEVICE_MEMORY, 8, hipMemAdviseSetReadMostly, 0))                                 \
   CALL(hipMemPrefetchAsync, "cuMemPrefetchAsync", (DEVICE_MEMORY, 8, 0, A_STREAM))                                    \
+  CALL(hipMemAdvise_v2, "cuMemAdvise_v2", (DEVICE_MEMORY, 8, hipMemAdviseSetReadMostly, device_0))                    \
+  CALL(hipMemPrefetchAsync_v2, "cuMemPrefetchAsync_v2", (DEVICE_MEMORY, 8, device_0, 0, A_STREAM))                    \
   CALL(hipMemRangeGetAttribute, "cuMemRangeGetAttribute",                                                             \
        (&number, sizeof number, hipMemRangeAttributeReadMostly, DEVICE_MEMORY, 8))                                    \
   CALL(hipMemRangeGetAttributes, "cuMemRangeGetAttributes", (values, sizes, range_attributes, 1, DEVICE_MEMORY, 8))   \
@@ -146,6 +149,11 @@ static void do_nothing_back(hipStream_t of, hipError_t error, void *argument)
   CALL(hipMemPoolImportFromShareableHandle, "cuMemPoolImportFromShareableHandle", (&pool, POINTER(5), DESCRIPTOR, 0)) \
   CALL(hipMemPoolExportPointer, "cuMemPoolExportPointer", (&export_data, DEVICE_MEMORY))                              \
   CALL(hipMemPoolImportPointer, "cuMemPoolImportPointer", (&pointer, A_POOL, &export_data))                           \
+  CALL(hipMemGetDefaultMemPool, "cuMemGetDefaultMemPool", (&pool, &device_0, hipMemAllocationTypePinned))             \
+  CALL(hipMemGetMemPool, "cuMemGetMemPool", (&pool, &device_0, hipMemAllocationTypePinned))                           \
+  CALL(hipMemSetMemPool, "cuMemSetMemPool", (&device_0, hipMemAllocationTypePinned, A_POOL))                          \
+  CALL(hipMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange",                                               \
+       (&number, DEVICE_MEMORY, 8, hipMemRangeHandleTypeDmaBufFd, 0))                                                 \
   CALL(hipIpcGetMemHandle, "cuIpcGetMemHandle", (&memory_handle, DEVICE_MEMORY))                                      \
   CALL(hipIpcOpenMemHandle, "cuIpcOpenMemHandle", (&pointer, memory_handle, 1))                                       \
   CALL(hipIpcCloseMemHandle, "cuIpcCloseMemHandle", (DEVICE_MEMORY))                                                  \

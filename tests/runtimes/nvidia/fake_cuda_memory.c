@@ -106,6 +106,18 @@ static CUresult prefetch(CUdeviceptr address, size_t bytes, CUdevice device, CUs
   return fake_call(false, "cuMemPrefetchAsync", address, bytes, (uint64_t)device, (uintptr_t)stream, 0);
 }
 
+static CUresult advise_at(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location)
+{
+  return fake_call(false, "cuMemAdvise_v2", address, bytes, (uint64_t)advice, (uint64_t)location.type,
+                   (uint64_t)location.id);
+}
+
+static CUresult prefetch_to(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream)
+{
+  return fake_call(false, "cuMemPrefetchAsync_v2", address, bytes,
+                   (uint64_t)location.type << 32 | (uint64_t)location.id, flags, (uintptr_t)stream);
+}
+
 static CUresult range_get_attribute(void *data, size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr address,
                                     size_t bytes)
 {
@@ -296,6 +308,25 @@ static CUresult set_pool(CUdevice device, CUmemoryPool pool)
   return fake_call(true, "cuDeviceSetMemPool", (uint64_t)device, (uintptr_t)pool, 0, 0, 0);
 }
 
+static CUresult get_default_pool_at(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  *pool = (CUmemoryPool)(uintptr_t)FAKE_POOL;
+  return fake_call(true, "cuMemGetDefaultMemPool", (uint64_t)location->type, (uint64_t)location->id, (uint64_t)type, 0,
+                   0);
+}
+
+static CUresult get_pool_at(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+  *pool = (CUmemoryPool)(uintptr_t)FAKE_POOL;
+  return fake_call(true, "cuMemGetMemPool", (uint64_t)location->type, (uint64_t)location->id, (uint64_t)type, 0, 0);
+}
+
+static CUresult set_pool_at(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+  return fake_call(true, "cuMemSetMemPool", (uint64_t)location->type, (uint64_t)location->id, (uint64_t)type,
+                   (uintptr_t)pool, 0);
+}
+
 /* ---- Virtual memory -------------------------------------------------------------------------------------------- */
 
 static CUresult granularity(size_t *bytes, const CUmemAllocationProp *properties,
@@ -410,6 +441,13 @@ static CUresult ipc_close(CUdeviceptr address)
   return fake_call(false, "cuIpcCloseMemHandle", address, 0, 0, 0, 0);
 }
 
+static CUresult get_handle(void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+                           unsigned long long flags)
+{
+  *(int *)handle = 8;
+  return fake_call(false, "cuMemGetHandleForAddressRange", address, bytes, (uint64_t)type, flags, 0);
+}
+
 static CUresult wrong_variant(void)
 {
   return fake_call(true, "a variant of another version", 0, 0, 0, 0, 0);
@@ -435,9 +473,9 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuMemHostGetFlags", 2030, host_get_flags},
     {"cuMemAllocManaged", 6000, alloc_managed},
     {"cuMemAdvise", 8000, advise},
-    {"cuMemAdvise", 12020, wrong_variant},
+    {"cuMemAdvise", 12020, advise_at},
     {"cuMemPrefetchAsync", 8000, prefetch},
-    {"cuMemPrefetchAsync", 12020, wrong_variant},
+    {"cuMemPrefetchAsync", 12020, prefetch_to},
     {"cuMemRangeGetAttribute", 8000, range_get_attribute},
     {"cuMemRangeGetAttributes", 8000, range_get_attributes},
     {"cuStreamAttachMemAsync", 6000, attach},
@@ -469,6 +507,9 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuDeviceGetDefaultMemPool", 11020, get_default_pool},
     {"cuDeviceGetMemPool", 11020, get_pool},
     {"cuDeviceSetMemPool", 11020, set_pool},
+    {"cuMemGetDefaultMemPool", 13000, get_default_pool_at},
+    {"cuMemGetMemPool", 13000, get_pool_at},
+    {"cuMemSetMemPool", 13000, set_pool_at},
     {"cuMemGetAllocationGranularity", 10020, granularity},
     {"cuMemAddressReserve", 10020, reserve},
     {"cuMemAddressFree", 10020, address_free},
@@ -482,6 +523,7 @@ const struct fake_symbol fake_memory_symbols[] = {
     {"cuMemGetAccess", 10020, get_access},
     {"cuMemExportToShareableHandle", 10020, export_handle},
     {"cuMemImportFromShareableHandle", 10020, import_handle},
+    {"cuMemGetHandleForAddressRange", 11070, get_handle},
     {"cuIpcGetMemHandle", 4010, ipc_get},
     {"cuIpcOpenMemHandle", 4010, wrong_variant},
     {"cuIpcOpenMemHandle", 11000, ipc_open},

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static void sleep_ms(int ms)
 {
@@ -234,6 +235,59 @@ static void check_pools(void)
   check(code == 0, code, "and all is given back");
 }
 
+/* Memory of the host's node that is nearest to the device, for both. */
+static void check_mapped_node(struct location node)
+{
+  struct prop_5_2 old = {.location = node, .type = 1};
+  struct prop_5_3 new = {.location = node, .type = 1};
+  struct access both[] = {{{1, 0}, 3}, {node, 3}};
+  int version = 0;
+  size_t size = 0;
+  void *range = NULL, *piece = NULL;
+  hip.RuntimeGetVersion(&version);
+  const void *prop = version < 50300000 ? (const void *)&old : (const void *)&new;
+  if (hip.MemGetAllocationGranularity(&size, prop, 0) || size > sizeof host || hip.MemCreate(&piece, size, prop, 0)) {
+    hip.GetLastError();
+    absent("mapped memory of the host");
+    return;
+  }
+  int code = hip.MemAddressReserve(&range, size, 0, NULL, 0);
+  if (!code) code = hip.MemMap(range, size, 0, piece, 0);
+  if (!code) code = hip.MemSetAccess(range, size, both, 2);
+  if (!code) code = hip.MemsetAsync(range, 0x51, size, NULL);
+  if (!code) code = hip.StreamSynchronize(NULL);
+  check(code == 0 && holds(range, 0x51, size), code, "memory of the host's node %d is mapped for both", node.id);
+  code = hip.MemUnmap(range, size) | hip.MemRelease(piece) | hip.MemAddressFree(range, size);
+  check(code == 0, code, "and is given back");
+}
+
+/* What HIP 7 and CUDA 13 name by its location, and descriptors of ranges. */
+static void check_locations(void)
+{
+  struct location device = {1, 0}, node = {3, attribute(ATTRIBUTE_NODE)};
+  void *one = NULL, *other = NULL, *memory = NULL;
+  int fd = -1, code = hip.MemGetDefaultMemPool(&one, &device, 1);
+  if (code == 801)
+    absent("pools by location");
+  else
+    check(code == 0 && !hip.DeviceGetDefaultMemPool(&other, 0) && one == other, code, "a location has a pool");
+  if (attribute(ATTRIBUTE_VIRTUAL)) check_mapped_node(node);
+  code = hip.Malloc(&memory, 2 * MIB);
+  int range_code = code ? code : hip.MemGetHandleForAddressRange(&fd, memory, 2 * MIB, 1, 0);
+  if (range_code) absent("descriptors of ranges (dma-buf)");
+  if (!range_code) check(fd >= 0 && !close(fd), 0, "a range of memory has a descriptor");
+  check(!hip.Free(memory), 0, "its memory is freed");
+  if (!attribute(ATTRIBUTE_MANAGED) || hip.MallocManaged(&memory, MIB, 1)) return;
+  code = hip.MemAdvise_v2(memory, MIB, 3, node);
+  if (!code) code = hip.MemPrefetchAsync_v2(memory, MIB, device, 0, NULL) | hip.StreamSynchronize(NULL);
+  if (code == 801)
+    absent("advice by location");
+  else
+    check(code == 0, code, "managed memory is advised and prefetched by location");
+  hip.GetLastError();
+  hip.Free(memory);
+}
+
 static void check_host_memory(void)
 {
   void *pinned = NULL, *device = NULL, *own = NULL;
@@ -314,6 +368,7 @@ int main(int n_arguments, char **arguments)
   check_streams();
   check_virtual_memory();
   check_pools();
+  check_locations();
   check_host_memory();
   check_threads();
   check_others();

@@ -10,7 +10,7 @@
 
 enum { MIB = 1 << 20, NOT_READY = 600, OUT_OF_MEMORY = 2, INVALID_VALUE = 1, INVALID_DEVICE = 101 };
 enum { TO_DEVICE = 1, TO_HOST = 2, ANY = 4 };
-enum { ATTRIBUTE_MANAGED = 24, ATTRIBUTE_POOLS = 88, ATTRIBUTE_VIRTUAL = 89 };
+enum { ATTRIBUTE_MANAGED = 24, ATTRIBUTE_POOLS = 88, ATTRIBUTE_VIRTUAL = 89, ATTRIBUTE_NODE = 92 };
 
 struct location {
   int type, id;
@@ -108,6 +108,10 @@ struct hip_table_functions {
   int (*MemMap)(void *, size_t, size_t, void *, unsigned long long);
   int (*MemUnmap)(void *, size_t);
   int (*MemSetAccess)(void *, size_t, const struct access *, size_t);
+  int (*MemGetDefaultMemPool)(void **, struct location *, int);
+  int (*MemGetHandleForAddressRange)(void *, void *, size_t, int, unsigned long long);
+  int (*MemAdvise_v2)(const void *, size_t, int, struct location);
+  int (*MemPrefetchAsync_v2)(const void *, size_t, struct location, unsigned, void *);
   int (*IpcGetMemHandle)(struct ipc_handle *, void *);
   int (*IpcOpenMemHandle)(void **, struct ipc_handle, unsigned);
   int (*IpcCloseMemHandle)(void *);

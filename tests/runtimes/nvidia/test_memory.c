@@ -156,6 +156,14 @@ static void managed_memory_is_advised_and_moved(void **state)
   assert_error(hipMemAdvise(ptr, 4096, (hipMemoryAdvise)77, 0), hipErrorInvalidValue);
   assert_ok(hipMemPrefetchAsync(ptr, 4096, 1, hipStreamPerThread));
   assert_called("cuMemPrefetchAsync", FAKE_ADDRESS, 4096, 1, 2);
+  const hipMemLocation node = {(hipMemLocationType)CU_MEM_LOCATION_TYPE_HOST_NUMA, 1};
+  assert_ok(hipMemAdvise_v2(ptr, 4096, hipMemAdviseSetPreferredLocation, node));
+  assert_called("cuMemAdvise_v2", FAKE_ADDRESS, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, node.type, 1);
+  assert_ok(hipMemAdvise_v2(ptr, 4096, hipMemAdviseUnsetCoarseGrain, node));
+  assert_not_called();
+  assert_error(hipMemAdvise_v2(ptr, 4096, (hipMemoryAdvise)77, node), hipErrorInvalidValue);
+  assert_ok(hipMemPrefetchAsync_v2(ptr, 4096, node, 0, hipStreamPerThread));
+  assert_called("cuMemPrefetchAsync_v2", FAKE_ADDRESS, 4096, (uint64_t)node.type << 32 | 1, 0, 2);
   assert_ok(hipMemRangeGetAttribute(&value, sizeof value, hipMemRangeAttributePreferredLocation, ptr, 4096));
   assert_called("cuMemRangeGetAttribute", sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, FAKE_ADDRESS, 4096);
   assert_error(hipMemRangeGetAttribute(&value, sizeof value, hipMemRangeAttributeCoherencyMode, ptr, 4096),

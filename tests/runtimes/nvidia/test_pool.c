@@ -22,6 +22,12 @@ static void pools_are_made_with_cudas_properties(void **state)
   assert_int_equal(given.location.id, 3);
   for (size_t i = offsetof(CUmemPoolProps, win32SecurityAttributes); i < sizeof given; i++)
     assert_int_equal(fake->last.data[i], 0);
+  properties.location.type = (hipMemLocationType)CU_MEM_LOCATION_TYPE_HOST_NUMA; /* of the host */
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  assert_called("cuMemPoolCreate", 0);
+  memcpy(&given, fake->last.data, sizeof given);
+  assert_int_equal(given.location.type, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+  assert_int_equal(given.location.id, 3);
   assert_ok(hipMemPoolDestroy(pool));
   assert_called("cuMemPoolDestroy", FAKE_POOL);
   assert_error(hipMemPoolCreate(&pool, NULL), hipErrorInvalidValue);
@@ -141,6 +147,72 @@ static void devices_have_pools(void **state)
   assert_called("cuDeviceSetMemPool", 1, FAKE_POOL);
 }
 
+/* All fields differ, so that no field can be mistaken for another. */
+static hipMemAllocationProp memory_of_device_3(void)
+{
+  hipMemAllocationProp properties;
+  memset(&properties, 0, sizeof properties);
+  properties.type = hipMemAllocationTypePinned;
+  properties.requestedHandleType = hipMemHandleTypeWin32Kmt;
+  properties.location.type = hipMemLocationTypeDevice;
+  properties.location.id = 3;
+  return properties;
+}
+
+static void locations_have_pools(void **state)
+{
+  (void)state;
+  hipMemPool_t pool = NULL;
+  hipMemLocation node = {(hipMemLocationType)CU_MEM_LOCATION_TYPE_HOST_NUMA, 1};
+  const hipMemAllocationType managed = (hipMemAllocationType)2;
+  assert_ok(hipMemGetDefaultMemPool(&pool, &node, managed));
+  assert_called("cuMemGetDefaultMemPool", node.type, 1, 2);
+  assert_ptr_equal(pool, POINTER(FAKE_POOL));
+  assert_ok(hipMemGetMemPool(&pool, &node, hipMemAllocationTypePinned));
+  assert_called("cuMemGetMemPool", node.type, 1, 1);
+  assert_ok(hipMemSetMemPool(&node, managed, pool));
+  assert_called("cuMemSetMemPool", node.type, 1, 2, FAKE_POOL);
+  assert_error(hipMemGetDefaultMemPool(NULL, &node, managed), hipErrorInvalidValue);
+  assert_error(hipMemGetDefaultMemPool(&pool, NULL, managed), hipErrorInvalidValue);
+  assert_error(hipMemGetMemPool(NULL, &node, managed), hipErrorInvalidValue);
+  assert_error(hipMemGetMemPool(&pool, NULL, managed), hipErrorInvalidValue);
+  assert_error(hipMemSetMemPool(NULL, managed, pool), hipErrorInvalidValue);
+  assert_error(hipMemSetMemPool(&node, managed, NULL), hipErrorInvalidValue);
+  assert_not_called();
+}
+
+/* The driver writes a descriptor of a dma-buf. */
+static void ranges_of_addresses_have_descriptors(void **state)
+{
+  (void)state;
+  int fd = -1;
+  assert_ok(hipMemGetHandleForAddressRange(&fd, POINTER(FAKE_ADDRESS), 1 << 21, hipMemRangeHandleTypeDmaBufFd, 1));
+  assert_called("cuMemGetHandleForAddressRange", FAKE_ADDRESS, 1 << 21, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 1);
+  assert_int_equal(fd, 8);
+  assert_error(hipMemGetHandleForAddressRange(NULL, POINTER(FAKE_ADDRESS), 8, hipMemRangeHandleTypeDmaBufFd, 0),
+               hipErrorInvalidValue);
+  assert_not_called();
+}
+
+/* Memory of the host has no such flag; and no chunk takes a descriptor of the process. */
+static void physical_memory_may_be_of_a_node_of_the_host(void **state)
+{
+  (void)state;
+  int takes = -1;
+  CUmemAllocationProp given;
+  hipMemGenericAllocationHandle_t handle = NULL;
+  hipMemAllocationProp properties = memory_of_device_3();
+  properties.location.type = (hipMemLocationType)CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  properties.location.id = 1;
+  assert_ok(hipMemCreate(&handle, 2 << 20, &properties, 0));
+  memcpy(&given, fake->last.data, sizeof given);
+  assert_int_equal(given.location.type, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+  assert_int_equal(given.location.id, 1);
+  assert_int_equal(given.allocFlags.gpuDirectRDMACapable, 0);
+  assert_ok(hipDeviceGetAttribute(&takes, (hipDeviceAttribute_t)HIP_LAYOUT_DEVICE_CHUNK_DESCRIPTORS, 0));
+  assert_int_equal(takes, 0);
+}
+
 static const hipMemAccessDesc both[] = {
     {.location = {.type = hipMemLocationTypeDevice, .id = 0}, .flags = hipMemAccessFlagsProtReadWrite},
     {.location = {.type = hipMemLocationTypeDevice, .id = 1}, .flags = hipMemAccessFlagsProtRead}};
@@ -196,18 +268,6 @@ static void pools_are_shared_with_other_processes(void **state)
   assert_ok(hipMemPoolImportPointer(&ptr, pool, &data));
   assert_memory_equal(fake->last.data, &data, sizeof data);
   assert_ptr_equal(ptr, POINTER(FAKE_ADDRESS));
-}
-
-/* All fields differ, so that no field can be mistaken for another. */
-static hipMemAllocationProp memory_of_device_3(void)
-{
-  hipMemAllocationProp properties;
-  memset(&properties, 0, sizeof properties);
-  properties.type = hipMemAllocationTypePinned;
-  properties.requestedHandleType = hipMemHandleTypeWin32Kmt;
-  properties.location.type = hipMemLocationTypeDevice;
-  properties.location.id = 3;
-  return properties;
 }
 
 static void assert_given_memory_of_device_3(int for_rdma)
@@ -313,6 +373,9 @@ int main(void)
       cmocka_unit_test_setup(virtual_memory_without_a_place_is_refused, start_test),
       cmocka_unit_test_setup(pool_attributes_are_numbered_alike, start_test),
       cmocka_unit_test_setup(devices_have_pools, start_test),
+      cmocka_unit_test_setup(locations_have_pools, start_test),
+      cmocka_unit_test_setup(ranges_of_addresses_have_descriptors, start_test),
+      cmocka_unit_test_setup(physical_memory_may_be_of_a_node_of_the_host, start_test),
       cmocka_unit_test_setup(access_is_given_per_device, start_test),
       cmocka_unit_test_setup(pools_are_shared_with_other_processes, start_test),
       cmocka_unit_test_setup(physical_memory_is_made_with_cudas_properties, start_test),

@@ -55,6 +55,8 @@ SAME(MemHostGetFlags, PFN_cuMemHostGetFlags_v2030);
 SAME(MemAllocManaged, PFN_cuMemAllocManaged_v6000);
 SAME(MemAdvise, PFN_cuMemAdvise_v8000);
 SAME(MemPrefetchAsync, PFN_cuMemPrefetchAsync_v8000);
+SAME(MemAdviseAt, PFN_cuMemAdvise_v12020);
+SAME(MemPrefetchAsyncTo, PFN_cuMemPrefetchAsync_v12020);
 SAME(MemRangeGetAttribute, PFN_cuMemRangeGetAttribute_v8000);
 SAME(MemRangeGetAttributes, PFN_cuMemRangeGetAttributes_v8000);
 SAME(StreamAttachMemAsync, PFN_cuStreamAttachMemAsync_v6000);
@@ -105,6 +107,11 @@ SAME(MemPoolImportPointer, PFN_cuMemPoolImportPointer_v11020);
 SAME(DeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020);
 SAME(DeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020);
 SAME(DeviceSetMemPool, PFN_cuDeviceSetMemPool_v11020);
+#if CUDA_VERSION >= 13000
+SAME(MemGetDefaultMemPool, PFN_cuMemGetDefaultMemPool_v13000);
+SAME(MemGetMemPool, PFN_cuMemGetMemPool_v13000);
+SAME(MemSetMemPool, PFN_cuMemSetMemPool_v13000);
+#endif
 SAME(MemGetAllocationGranularity, PFN_cuMemGetAllocationGranularity_v10020);
 SAME(MemAddressReserve, PFN_cuMemAddressReserve_v10020);
 SAME(MemAddressFree, PFN_cuMemAddressFree_v10020);
@@ -118,6 +125,7 @@ SAME(MemSetAccess, PFN_cuMemSetAccess_v10020);
 SAME(MemGetAccess, PFN_cuMemGetAccess_v10020);
 SAME(MemExportToShareableHandle, PFN_cuMemExportToShareableHandle_v10020);
 SAME(MemImportFromShareableHandle, PFN_cuMemImportFromShareableHandle_v10020);
+SAME(MemGetHandleForAddressRange, PFN_cuMemGetHandleForAddressRange_v11070);
 SAME(IpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010);
 SAME(IpcOpenMemHandle, PFN_cuIpcOpenMemHandle_v11000);
 SAME(IpcCloseMemHandle, PFN_cuIpcCloseMemHandle_v4010);
@@ -131,7 +139,7 @@ static void every_symbol_has_a_place_of_its_own(void **state)
   assert_int_equal(nvidia_n_symbols, sizeof nvidia_cuda / sizeof nvidia_cuda.Init);
   for (size_t i = 0; i < nvidia_n_symbols; i++) {
     assert_ptr_equal(nvidia_symbols[i].slot, (char *)&nvidia_cuda + i * sizeof nvidia_cuda.Init);
-    assert_in_range(nvidia_symbols[i].version, 2000, 12000);
+    assert_in_range(nvidia_symbols[i].version, 2000, 13000);
   }
 }
 

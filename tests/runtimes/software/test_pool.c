@@ -478,6 +478,39 @@ static void attributes_tell_managed_pools(void **state)
   assert_ok(hipMemPoolDestroy(managed_pool));
 }
 
+/* Pools of the host, as CUDA has them: its memory is charged to the host, and is no device's. */
+static void pools_of_the_host_give_pinned_memory(void **state)
+{
+  (void)state;
+  enum { HOST = 2, HOST_NUMA };
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                .location = {(hipMemLocationType)HOST_NUMA, 1}};
+  hipMemPool_t pool;
+  hipPointerAttribute_t attributes;
+  char *memory;
+  size_t before = free_bytes();
+  assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorInvalidValue); /* it has the node 0 */
+  properties.location.id = 0;
+  properties.handleTypes = hipMemHandleTypePosixFileDescriptor;
+  assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorInvalidValue);
+  properties.handleTypes = hipMemHandleTypeNone;
+  for (int type = HOST; type <= HOST_NUMA; type++) {
+    properties.location.type = (hipMemLocationType)type;
+    assert_ok(hipMemPoolCreate(&pool, &properties));
+    assert_hip(hipDeviceSetMemPool(0, pool), hipErrorInvalidValue);
+    assert_ok(hipMallocFromPoolAsync((void **)&memory, MIB, pool, NULL));
+    assert_ok(hipMemsetAsync(memory, 7, MIB, NULL));
+    assert_ok(hipDeviceSynchronize());
+    assert_int_equal(memory[MIB - 1], 7);
+    assert_int_equal(free_bytes(), before);
+    assert_ok(hipPointerGetAttributes(&attributes, memory));
+    assert_int_equal(memory_type(&attributes), hipMemoryTypeHost);
+    assert_ptr_equal(attributes.hostPointer, memory);
+    assert_ok(hipFreeAsync(memory, NULL));
+    assert_ok(hipMemPoolDestroy(pool));
+  }
+}
+
 /* Beside a global capture, no stream of the process may allocate or free. */
 static void a_capture_forbids_pools_elsewhere(void **state)
 {
@@ -503,6 +536,7 @@ int main(void)
 {
   static const struct CMUnitTest tests[] = {
       {"attributes tell managed pools", attributes_tell_managed_pools, start_threads, finish, NULL},
+      {"pools of the host give pinned memory", pools_of_the_host_give_pinned_memory, start_threads, finish, NULL},
       {"the freeing stream gets a block back at once (threads)", the_freeing_stream_gets_a_block_back_at_once,
        start_threads, finish, NULL},
       {"the freeing stream gets a block back at once (stepped)", the_freeing_stream_gets_a_block_back_at_once,

@@ -3,7 +3,7 @@
 #ifndef HIPMM_TESTS_UNIT_POOL_HEAP_FIXTURE_H
 #define HIPMM_TESTS_UNIT_POOL_HEAP_FIXTURE_H
 
-#include "../../../plugins/pool/heap.h"
+#include "../../../plugins/heap/heap.h"
 #include "../../support/support.h"
 #include "fake.h"
 

@@ -2,7 +2,7 @@
 /* Tests of where a pool's memory comes from, mapped and in segments: it is there when a block needs it, is used up to
  * the last byte of the maximum, moves to where it is needed, and goes back. HIPMM_TEST_RUNS makes more random runs or
  * fewer. */
-#include "../../../plugins/pool/backing.h"
+#include "../../../plugins/heap/backing.h"
 #include "../../support/random.h"
 #include "../../support/support.h"
 #include "fake.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the records of blocks, and of the map from addresses to them. */
 #include "../../../plugins/common/address_map.h"
-#include "../../../plugins/pool/block.h"
+#include "../../../plugins/heap/block.h"
 #include "../../support/support.h"
 #include "fake.h"
 

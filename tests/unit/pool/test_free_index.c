@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the index of free blocks against a plain array: what fits, by kind and size, and what is visited, all along
  * thousands of random changes. */
-#include "../../../plugins/pool/free_index.h"
+#include "../../../plugins/heap/free_index.h"
 #include "../../support/random.h"
 #include "../../support/support.h"
 #include "fake.h"
@@ -60,7 +60,7 @@ static const struct block *block_in(const struct slot *slot)
 static enum kind kind_of(const struct block *block)
 {
   uint64_t granule = blocks.granule_bytes;
-  if (!granule) return KIND_WHOLE;
+  if (!granule) return KIND_PARTIAL; /* a whole segment */
   if (block->uncommitted) return KIND_PARTIAL;
   uint64_t first = (block->start + granule - 1) / granule, end = (block->start + block->bytes) / granule;
   return first < end ? KIND_WHOLE : KIND_BUSY;
@@ -283,11 +283,11 @@ static void takes_the_smallest_listed_block_the_last_freed_first(void **state)
   cover(0);
   uint32_t larger_one = add_at(0, START, 1024);
   uint32_t first = add_at(1, START + 4096, 512), second = add_at(2, START + 8192, 512);
-  assert_int_equal(fit(KIND_WHOLE, 256), second);
+  assert_int_equal(fit(KIND_PARTIAL, 256), second);
   free_index_remove(&idx, &blocks, second);
-  assert_int_equal(fit(KIND_WHOLE, 512), first);
-  assert_int_equal(fit(KIND_WHOLE, 768), larger_one);
-  assert_int_equal(fit(KIND_WHOLE, 1280), BLOCK_NONE);
+  assert_int_equal(fit(KIND_PARTIAL, 512), first);
+  assert_int_equal(fit(KIND_PARTIAL, 768), larger_one);
+  assert_int_equal(fit(KIND_PARTIAL, 1280), BLOCK_NONE);
 }
 
 static void tells_blocks_in_busy_granules_from_whole_ones(void **state)
@@ -304,6 +304,27 @@ static void tells_blocks_in_busy_granules_from_whole_ones(void **state)
   assert_int_equal(fit(KIND_WHOLE, KIB64), idle);
   assert_int_equal(fit(KIND_WHOLE, 2 * GRANULE + 256), mixed);
   assert_int_equal(fit(KIND_PARTIAL, 256), BLOCK_NONE);
+}
+
+/* Without granules; its neighbours come and go. */
+static void tells_segments_from_their_parts(void **state)
+{
+  (void)state;
+  cover(0);
+  uint32_t id = add_at(0, START, 4096);
+  assert_int_equal(fit(KIND_PARTIAL, 4096), id);
+  for (int is_for_small = 0; is_for_small < 2; is_for_small++)
+    for (int is_first = 0; is_first < 2; is_first++) {
+      struct block *block = block_of(&blocks, id);
+      block->is_for_small = is_for_small;
+      *(is_first ? &block->after : &block->before) = 1000;
+      free_index_move(&idx, &blocks, id, START, 4096);
+      assert_int_equal(fit(is_for_small ? KIND_BUSY : KIND_WHOLE, 4096), id);
+      assert_int_equal(fit(KIND_PARTIAL, 4096), BLOCK_NONE);
+      block->after = block->before = BLOCK_NONE;
+      free_index_move(&idx, &blocks, id, START, 4096);
+      assert_int_equal(fit(KIND_PARTIAL, 4096), id);
+    }
 }
 
 /* Its bounds stay, and chunks leave it. */
@@ -330,10 +351,10 @@ static void prefers_the_smallest_that_fits(void **state)
   cover(0);
   for (unsigned i = 0; i < N_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
   const unsigned last = N_SLOTS - 1 - (N_SLOTS - 1) % 16; /* freed last of the smallest */
-  for (unsigned i = 0; i < 11; i++) assert_int_equal(fit(KIND_WHOLE, KIB64 * (1 + i)), slots[last + i].id);
+  for (unsigned i = 0; i < 11; i++) assert_int_equal(fit(KIND_PARTIAL, KIB64 * (1 + i)), slots[last + i].id);
   free_index_remove(&idx, &blocks, slots[last + 5].id);
-  assert_int_equal(fit(KIND_WHOLE, 6 * KIB64), slots[last + 5 - 16].id);
-  assert_int_equal(fit(KIND_WHOLE, 6 * KIB64 - 256), slots[last + 5 - 16].id);
+  assert_int_equal(fit(KIND_PARTIAL, 6 * KIB64), slots[last + 5 - 16].id);
+  assert_int_equal(fit(KIND_PARTIAL, 6 * KIB64 - 256), slots[last + 5 - 16].id);
 }
 
 /* As a range of addresses for a device with a terabyte is. */
@@ -386,17 +407,17 @@ static void bounds_the_steps_in_a_list_of_many_sizes(void **state)
     free_index_add(&idx, &blocks, id);
     assert_in_range(position_of(id), 0, LIST_STEPS);
   }
-  assert_int_equal(block_of(&blocks, fit(KIND_WHOLE, first_bytes))->bytes, first_bytes);
+  assert_int_equal(block_of(&blocks, fit(KIND_PARTIAL, first_bytes))->bytes, first_bytes);
 
   /* The only block that fits is found, wherever it stands. */
-  uint32_t last = fit(KIND_WHOLE, last_bytes);
+  uint32_t last = fit(KIND_PARTIAL, last_bytes);
   assert_int_equal(block_of(&blocks, last)->bytes, last_bytes);
 
   /* A larger block is taken before the whole list is searched. */
   uint32_t larger = block_new(&blocks, START + MANY * 2 * first_bytes, 2 * first_bytes);
   free_index_add(&idx, &blocks, larger);
   assert_int_equal(position_of(last), LIST_STEPS);
-  assert_int_equal(fit(KIND_WHOLE, last_bytes), larger);
+  assert_int_equal(fit(KIND_PARTIAL, last_bytes), larger);
   while (idx.words) free_index_remove(&idx, &blocks, free_index_any(&idx, &blocks));
 }
 
@@ -408,6 +429,7 @@ int main(void)
       TEST(has_nothing_when_empty),
       TEST(takes_the_smallest_listed_block_the_last_freed_first),
       TEST(tells_blocks_in_busy_granules_from_whole_ones),
+      TEST(tells_segments_from_their_parts),
       TEST(finds_the_kind_of_a_block_anew),
       TEST(prefers_the_smallest_that_fits),
       TEST(knows_blocks_of_terabytes),

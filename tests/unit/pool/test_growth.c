@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { MOST_BLOCKS = 70000 };
 
@@ -296,6 +298,73 @@ static void falls_back_to_segments_by_itself(void **state)
   }
 }
 
+/* ---- Chunks that take file descriptors ---- */
+
+enum { FILES = 128, FILE_BLOCKS = 2048, FILE_BLOCK_BYTES = 3 * MIB };
+
+/* The soft limit; returns the one before. */
+static rlim_t limit_files(rlim_t files)
+{
+  struct rlimit limit;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = files;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  return before;
+}
+
+/* 6 GiB in small blocks. Returns the number of chunks. */
+static uint64_t use_many_blocks(const char *software_options)
+{
+  setenv("HIPMM_SOFTWARE", software_options, 1); /* over the fixture's own */
+  start_with("", mapped, "");
+  unsetenv("HIPMM_SOFTWARE");
+  for (int i = 0; i < FILE_BLOCKS; i++) {
+    blocks[i] = fixture_allocate(FILE_BLOCK_BYTES, NULL);
+    fixture_fill((char *)blocks[i] + FILE_BLOCK_BYTES - 4 * KIB, (unsigned char)i, 4 * KIB);
+  }
+  uint64_t chunks = live_on(0);
+  for (int i = 0; i < FILE_BLOCKS; i++) {
+    assert_true(fixture_holds((char *)blocks[i] + FILE_BLOCK_BYTES - 4 * KIB, (unsigned char)i, 4 * KIB));
+    fixture_free(blocks[i], FILE_BLOCK_BYTES, NULL);
+  }
+  trim(0);
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_int_equal(live_on(0), 0);
+  assert_ok(hipmm_finalize());
+  return chunks;
+}
+
+/* Without the descriptors there are more chunks than the process may have files. */
+static void has_fewer_chunks_than_the_process_may_have_files(void **state)
+{
+  (void)state;
+  needs_software();
+  rlim_t before = limit_files(FILES);
+  uint64_t chunks_without = use_many_blocks("memory=8GiB"), chunks = use_many_blocks("memory=8GiB,rocm_mapping=true");
+  limit_files(before);
+  assert_true(chunks_without > FILES);
+  assert_in_range(chunks, 8, FILES / 2);
+}
+
+static void says_that_no_file_is_left_for_a_chunk(void **state)
+{
+  (void)state;
+  void *ptr = NULL;
+  needs_software();
+  start_with("'rocm_mapping': true", mapped, "");
+  int next = dup(STDERR_FILENO); /* the lowest that is not in use */
+  close(next);
+  rlim_t before = limit_files((rlim_t)next);
+  enum hipmm_status status = hipmm_allocate(NULL, MIB, NULL, &ptr);
+  limit_files(before);
+  assert_status(status, HIPMM_E_OUT_OF_MEMORY);
+  assert_message("files open that it may have, and each chunk of this runtime may take one");
+  assert_message("raise the limit (ulimit -n)");
+  ptr = fixture_allocate(MIB, NULL);
+  fixture_free(ptr, MIB, NULL);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -318,6 +387,8 @@ int main(void)
       ONCE(says_that_its_upstream_cannot_map),
       ONCE(says_that_the_device_cannot_map),
       ONCE(falls_back_to_segments_by_itself),
+      ONCE(has_fewer_chunks_than_the_process_may_have_files),
+      ONCE(says_that_no_file_is_left_for_a_chunk),
   };
   log_to_file("info");
   return cmocka_run_group_tests(tests, NULL, NULL);

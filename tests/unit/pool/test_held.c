@@ -1,25 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of how much a pool holds from its upstream for what a program needs, in segments above all, whose idle memory cannot
- * be moved: with threads, for sizes that grow, for a program that repeats itself, and for the largest block that the device
+/* Tests of how much a pool or arena holds from its upstream for what a program needs, in segments above all, whose idle memory
+ * cannot be moved: with threads, for sizes that grow, for a program that repeats itself, and for the largest block that the device
  * can have. */
 #include "../../support/growths.h"
 #include "../../support/random.h"
+
+#include <hipmm/torch.h>
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const size_t GIB = 1ull << 30;
+
+static const char arena[] = "arena";
+
+#define ALL(test)                                                                    \
+  BOTH(test),                                                                        \
+  {                                                                                  \
+    "arena: " #test, test, fixture_setup, fixture_teardown, (void *)(uintptr_t)arena \
+  }
+
+static const char *type_of(void **state)
+{
+  return *state == arena ? arena : "pool";
+}
 
 /* A device of that much memory, over the fixture's own. */
 static void begin(void **state, const char *memory, const char *upstream, const char *options)
 {
-  char graph[200], device[40];
+  char graph[200], device[40], growth[40] = "";
   needs_software();
   snprintf(device, sizeof device, "memory=%s", memory);
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'%s}, '%s']", (const char *)*state, options,
-           upstream);
+  if (*state != arena) snprintf(growth, sizeof growth, ", 'growth': '%s'", (const char *)*state);
+  snprintf(graph, sizeof graph, "'stack': [{'type': '%s'%s%s}, '%s']", type_of(state), growth, options, upstream);
   setenv("HIPMM_SOFTWARE", device, 1);
   fixture_start(graph);
   unsetenv("HIPMM_SOFTWARE");
@@ -77,20 +93,32 @@ static void make_and_drop(int *failures)
     if (blocks[i].ptr && !drop(&blocks[i])) ++*failures;
 }
 
-/* Threads that have to wait for each other get heaps of their own. Whether they do, and so what is held, is chance: 1.05 to 2.11
- * times the peak were seen. */
+/* What is held at most, over what is allocated at most. */
+static double measure_threads(const char *row, int threads)
+{
+  begin((void **)&row, "16GiB", "device", "");
+  peak_bytes = 0;
+  fixture_run_threads(threads, make_and_drop);
+  double ratio = (double)fixture_peak_held_bytes() / (double)atomic_load(&peak_bytes);
+  print_message("# %d threads hold %.3f of what is allocated at most\n", threads, ratio);
+  assert_ok(hipmm_resource_trim(fixture_resource(type_of((void **)&row)), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(hipmm_finalize());
+  return ratio;
+}
+
+/* Threads that have to wait for each other get heaps of their own. Whether they do, and so what is held, is chance: mostly 1.2 to
+ * 1.5 times the peak, rarely 1.65. So two of three runs have to be good. Mapped memory has heaps with larger blocks too. */
 static void holds_little_more_than_threads_need(void **state)
 {
+  double most = strcmp(*state, "segments") ? 3 : 1.6;
   for (int threads = 2; threads <= 8; threads *= 2) {
-    begin(state, "16GiB", "device", "");
-    peak_bytes = 0;
-    fixture_run_threads(threads, make_and_drop);
-    size_t held = fixture_peak_held_bytes(), peak = atomic_load(&peak_bytes);
-    print_message("# %d threads hold %.3f of what is allocated at most\n", threads, (double)held / (double)peak);
-    assert_in_range(held, peak, 3 * peak);
-    trim(0);
-    assert_int_equal(fixture_held_bytes(), 0);
-    assert_ok(hipmm_finalize());
+    int good = 0, runs = 0;
+    while (good < 2 && runs - good < 2) {
+      good += measure_threads(*state, threads) <= most;
+      runs++;
+    }
+    assert_int_equal(good, 2);
   }
 }
 
@@ -153,15 +181,16 @@ static unsigned play(const hipmm_stream_t *streams)
   return failed;
 }
 
+/* An arena keeps the streams further apart. */
 static void repeats_what_ran_once(void **state)
 {
   char options[60];
-  size_t most = write_program();
-  snprintf(options, sizeof options, ", 'maximum_size': %zu", most + most / 8);
+  size_t most = write_program(), maximum = most + most / (*state == arena ? 4 : 8);
+  snprintf(options, sizeof options, ", 'maximum_size': %zu", maximum);
   begin(state, "1TiB", "device", options);
   const hipmm_stream_t streams[] = {NULL, fixture_stream()};
   for (int pass = 0; pass < PASSES; pass++) assert_int_equal(play(streams), 0);
-  assert_in_range(fixture_peak_held_bytes(), most, most + most / 8);
+  assert_in_range(fixture_peak_held_bytes(), most, maximum);
   fixture_drop_stream(streams[1]);
 }
 
@@ -206,7 +235,7 @@ static void keeps_little_of_what_it_has_outgrown(void **state)
     if (*state == mapped && i) break;
     begin(state, "64GiB", upstreams[i], "");
     size_t peak = grow_by(8 * MIB, 512 * MIB);
-    assert_in_range(value("peak_reserved_bytes"), peak, peak + peak / 4);
+    assert_in_range(fixture_value(type_of(state), "peak_reserved_bytes"), peak, peak + peak / 4);
     assert_ok(hipmm_finalize());
   }
 }
@@ -230,6 +259,64 @@ static void grows_as_far_as_the_device_does(void **state)
   }
 }
 
+/* ---- Limits ---- */
+
+/* PyTorch's. Blocks of one size leave holes that the next ones do not fit. */
+static void holds_no_more_than_a_memory_fraction(void **state)
+{
+  enum { FIRST = 100, SECOND = 40 };
+  static void *first[FIRST], *second[SECOND];
+  const ssize_t first_bytes = 72 * (ssize_t)MIB, second_bytes = 100 * (ssize_t)MIB;
+  int n = 0;
+  begin(state, "16GiB", "device", "");
+  hipmm_torch_memory_fraction(0.5, 0);
+  for (int i = 0; i < FIRST; i++) assert_non_null(first[i] = hipmm_torch_malloc(first_bytes, 0, NULL));
+  for (int i = 0; i < FIRST; i += 2) hipmm_torch_free(first[i], first_bytes, 0, NULL);
+  while (n < SECOND && (second[n] = hipmm_torch_malloc(second_bytes, 0, NULL))) n++;
+  assert_int_equal(n, SECOND);
+  assert_in_range(fixture_peak_held_bytes(), FIRST * (size_t)first_bytes, 8 * GIB);
+  for (int i = 1; i < FIRST; i += 2) hipmm_torch_free(first[i], first_bytes, 0, NULL);
+  while (n) hipmm_torch_free(second[--n], second_bytes, 0, NULL);
+  hipmm_torch_memory_fraction(1, 0);
+  fixture_free(fixture_allocate(15 * GIB, NULL), 15 * GIB, NULL);
+}
+
+/* A page of the driver has one of them, and two pages have three. */
+static void divides_pages_among_blocks(void **state)
+{
+  enum { N = 90, BYTES = 1179648 };
+  begin(state, "1GiB", "device", ", 'maximum_size': '128MiB'");
+  void *blocks[N];
+  for (int i = 0; i < N; i++) blocks[i] = fixture_allocate(BYTES, NULL);
+  for (int i = 0; i < N; i++) fixture_free(blocks[i], BYTES, NULL);
+}
+
+/* ---- Many segments ---- */
+
+/* The time that it takes to exchange so many segments for one, in clock()'s units. */
+static clock_t exchange(void **state, int n)
+{
+  void **blocks = calloc((size_t)n, sizeof *blocks);
+  assert_non_null(blocks);
+  begin(state, "100GiB", "device", ", 'slack': 0, 'maximum_size': '80GiB'");
+  for (int i = 0; i < n; i++) blocks[i] = fixture_allocate(2 * MIB, NULL);
+  for (int i = 0; i < n; i++) fixture_free(blocks[i], 2 * MIB, NULL);
+  clock_t began = clock();
+  fixture_free(fixture_allocate(80 * GIB, NULL), 80 * GIB, NULL);
+  clock_t ended = clock();
+  assert_ok(hipmm_finalize());
+  free(blocks);
+  return ended - began;
+}
+
+/* Four times as many take about four times as long. */
+static void releases_many_segments_in_little_time(void **state)
+{
+  clock_t few = exchange(state, 5000), many = exchange(state, 20000);
+  print_message("# to release 5,000 segments takes %ld, 20,000 %ld\n", (long)few, (long)many);
+  assert_true(many < 9 * few);
+}
+
 /* ---- What the pool begins with ---- */
 
 /* All sizes are served from it, and nothing is taken beside it. */
@@ -243,14 +330,38 @@ static void serves_all_sizes_from_its_initial_size(void **state)
   assert_int_equal(fixture_held_bytes(), 32 * MIB);
 }
 
+/* No more, and not in whole pages of the driver. */
+static void begins_with_what_it_is_told(void **state)
+{
+  enum { BYTES = MIB + MIB / 8 };
+  static const char *const maxima[] = {"", ", 'maximum_size': '16MiB'", ", 'maximum_size': 1179648"};
+  for (size_t i = 0; i < 3; i++) {
+    char options[100];
+    snprintf(options, sizeof options, ", '%s_size': %d%s", *state == arena ? arena : "initial", BYTES, maxima[i]);
+    begin(state, "1GiB", "device", options);
+    assert_int_equal(fixture_held_bytes(), BYTES);
+    fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
+    assert_int_equal(fixture_peak_held_bytes(), BYTES);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      BOTH(holds_little_more_than_threads_need),
-      BOTH(repeats_what_ran_once),
-      BOTH(keeps_little_of_what_it_has_outgrown),
-      BOTH(grows_as_far_as_the_device_does),
+      ALL(holds_little_more_than_threads_need),
+      ALL(repeats_what_ran_once),
+      ALL(keeps_little_of_what_it_has_outgrown),
+      ALL(grows_as_far_as_the_device_does),
+      ALL(holds_no_more_than_a_memory_fraction),
+      ALL(divides_pages_among_blocks),
       BOTH(serves_all_sizes_from_its_initial_size),
+      {"segments: begins_with_what_it_is_told", begins_with_what_it_is_told, fixture_setup, fixture_teardown,
+       (void *)(uintptr_t)segments},
+      {"arena: begins_with_what_it_is_told", begins_with_what_it_is_told, fixture_setup, fixture_teardown,
+       (void *)(uintptr_t)arena},
+      {"segments: releases_many_segments_in_little_time", releases_many_segments_in_little_time, fixture_setup,
+       fixture_teardown, (void *)(uintptr_t)segments},
       {"segments: cuts_a_segment_that_was_exchanged_in_vain", cuts_a_segment_that_was_exchanged_in_vain, fixture_setup,
        fixture_teardown, (void *)(uintptr_t)segments},
   };

@@ -205,6 +205,8 @@ static bool notices(const struct order_case *row, const char *broken)
 static void notices_a_pool_that(void **state)
 {
   const struct order_case *row = *state;
+  /* There the linker does not put the mistake in the place of all calls of the function. */
+  if (row->broken == pool_wait && getenv("HIPMM_TEST_LTO")) skip();
   assert_false(notices(row, "nothing"));
   assert_true(notices(row, row->broken));
 }

@@ -154,6 +154,54 @@ static void counts_what_is_freed_by_another_thread(void **state)
   assert_int_equal(value("cached_bytes"), 0);
 }
 
+/* A thread frees more than its cache holds, of what another one allocates: that one gets it again. */
+static void passes_on_what_a_cache_has_too_much_of(void **state)
+{
+  enum { COUNT = 4096, BYTES = COUNT * SMALL_ROUNDED };
+  static struct worker giver, taker;
+  (void)state;
+  start("");
+  start_worker(&giver, NULL);
+  start_worker(&taker, NULL);
+  tell(&giver, allocate_all, COUNT, SMALL);
+  memcpy(taker.ptr, giver.ptr, sizeof giver.ptr);
+  tell(&taker, free_all, COUNT, SMALL);
+  assert_int_equal(value("cached_bytes"), BYTES);
+  tell(&giver, allocate_all, COUNT / 2, SMALL);
+  assert_int_equal(value("cached_bytes"), BYTES / 2);
+  assert_int_equal(value("live_count"), COUNT / 2);
+  assert_int_equal(value("live_bytes"), COUNT / 2 * SMALL);
+  tell(&giver, free_all, COUNT / 2, SMALL);
+  assert_int_equal(value("cached_bytes"), BYTES);
+  assert_int_equal(value("live_count"), 0);
+  end_worker(&giver);
+  assert_in_range(value("cached_bytes"), 1, MIB); /* no other thread uses the stream */
+  trim();
+  assert_int_equal(value("cached_bytes"), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
+  end_worker(&taker);
+}
+
+static void passes_on_no_more_than_its_bound(void **state)
+{
+  static struct worker giver, taker;
+  (void)state;
+  start("");
+  start_worker(&giver, NULL);
+  start_worker(&taker, NULL);
+  for (int round = 0; round < 3; round++) {
+    tell(&giver, allocate_all, 4096, 4 * KIB);
+    memcpy(taker.ptr, giver.ptr, sizeof giver.ptr);
+    tell(&taker, free_all, 4096, 4 * KIB);
+    assert_in_range(value("cached_bytes"), 4 * MIB, 5 * MIB);
+  }
+  void *large = fixture_allocate(14 * MIB, NULL);
+  assert_int_equal(value("cached_bytes"), 0); /* rather than more memory */
+  fixture_free(large, 14 * MIB, NULL);
+  end_worker(&giver);
+  end_worker(&taker);
+}
+
 static void keeps_no_more_than_its_bound(void **state)
 {
   static struct worker worker;
@@ -472,6 +520,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(counts_what_threads_keep_and_hold),
       TEST(counts_what_is_freed_by_another_thread),
+      TEST(passes_on_what_a_cache_has_too_much_of),
+      TEST(passes_on_no_more_than_its_bound),
       TEST(keeps_no_more_than_its_bound),
       TEST(gives_back_what_a_thread_kept_when_it_ends),
       TEST(uses_what_other_threads_keep_before_it_grows),

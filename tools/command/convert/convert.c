@@ -123,6 +123,8 @@ static int convert_all(struct convert *convert)
   return good ? CMD_GOOD : CMD_BAD;
 }
 
+#define CONVERT_FORMATS "csv, record, pytorch, chrome or pprof"
+
 struct convert_name {
   const char *format, *ending;         /* no ending: the format shares that of another */
   const struct convert_output *output; /* NULL: the format is read and not written */
@@ -131,6 +133,8 @@ struct convert_name {
 static const struct convert_name convert_names[] = {{"csv", ".csv", &convert_csv},
                                                     {"record", ".record", &convert_record},
                                                     {"pytorch", ".pickle", &convert_snapshot},
+                                                    {"chrome", ".trace.json", &convert_chrome},
+                                                    {"pprof", ".pprof", &convert_pprof},
                                                     {"umpire", ".json", NULL},
                                                     {"nsys", ".sqlite", NULL},
                                                     {"rocprof", NULL, NULL}};
@@ -148,21 +152,21 @@ static const struct convert_output *convert_format(const char *format, const cha
                            : length > ending && strcmp(file + length - ending, name->ending) == 0;
     if (!is_meant) continue;
     if (!name->output && format)
-      say("convert: --format \"%s\" can be read and not written; write csv, record or pytorch", format);
+      say("convert: --format \"%s\" can be read and not written; write " CONVERT_FORMATS, format);
     else if (!name->output)
-      say("convert: logs whose names end in %s can be read and not written; end the name in .csv, .record or .pickle, "
-          "or say --format",
+      say("convert: logs whose names end in %s can be read and not written; end the name in .csv, .record, .pickle, "
+          ".trace.json or .pprof, or say --format",
           name->ending);
     return name->output;
   }
-  if (format) say("convert: --format \"%s\" is not csv, record or pytorch", format);
+  if (format) say("convert: --format \"%s\" is not " CONVERT_FORMATS, format);
   if (format) return NULL;
   return file ? &convert_record : &convert_csv;
 }
 
 static int convert_run(int argc, char **argv)
 {
-  static const char *const formats[] = {"csv", "record", "pytorch", NULL};
+  static const char *const formats[] = {"csv", "record", "pytorch", "chrome", "pprof", NULL};
   struct convert convert = {.output_file = "-", .choice.command = "convert"};
   const char *format = NULL;
   int status;
@@ -170,8 +174,9 @@ static int convert_run(int argc, char **argv)
       {"output", "FILE", "the log that is written; standard output by default", .letter = 'o',
        .value = &convert.output_file},
       {"format", "NAME",
-       "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for names "
-       "that end in .pickle, else record",
+       CONVERT_FORMATS
+       "; by default csv for standard output and for names that end in .csv, pytorch for names that end in "
+       ".pickle, chrome for .trace.json, pprof for .pprof, else record",
        .value = &format, .choices = formats},
       TRACE_CHOICE_ARGUMENTS(convert.choice, "", TRACE_CHOICE_OF_ALL),
   };
@@ -196,7 +201,8 @@ const struct command convert_command = {
     "\n"
     "LOG: `-` is standard input; a log and its rotated files (log.record, log.record.1, …) become one. What is written "
     "is the "
-    "memory of one process and one device (pytorch: of all its devices): --process and --device choose it. Managed "
+    "memory of one process and one device (pytorch and chrome: of all its devices): --process and --device choose it. "
+    "Managed "
     "memory "
     "and memory of the host are left out unless --device chooses them. A log whose last row is cut off, as that of a "
     "program that was killed, is read up to there. Every command that reads logs reads these formats:\n"
@@ -212,10 +218,13 @@ const struct command convert_command = {
     "the SQLite export of NVIDIA Nsight Systems, of a profile with --cuda-memory-usage=true\n"
     "the database or the CSV of AMD's rocprofv3 --memory-allocation-trace\n"
     "\n"
-    "It writes three formats:\n"
+    "It writes five formats:\n"
     "csv: for RMM's tools; it has no call stacks, and times in microseconds of the day\n"
     "record: about 10 bytes a row\n"
     "pytorch: a pickle like that of torch.cuda.memory._dump_snapshot(), for https://pytorch.org/memory_viz\n"
+    "chrome: Chrome's trace events in JSON, for https://ui.perfetto.dev: each block over time, and how much is live\n"
+    "pprof: how much each call stack allocated, has live at the end, and had live at the peak, for `pprof` and `go "
+    "tool pprof`\n"
     "\n"
     "Exit status 1 if a log is malformed or the output cannot be written.",
     convert_run};

@@ -17,6 +17,8 @@ struct convert_output {
   FILE *file;
   struct record_output *record;     /* of record_output.c */
   struct snapshot_output *snapshot; /* of snapshot_output.c */
+  struct chrome_output *chrome;     /* of chrome_output.c */
+  struct pprof_output *pprof;       /* of pprof_output.c */
 };
 
 /* RMM's CSV: to standard output too. */
@@ -27,5 +29,11 @@ extern const struct convert_output convert_record;
 
 /* A pickle as PyTorch's torch.cuda.memory._dump_snapshot() writes it, for one device. */
 extern const struct convert_output convert_snapshot;
+
+/* Chrome's trace events, which Perfetto shows: blocks over time. */
+extern const struct convert_output convert_chrome;
+
+/* A profile of pprof: who allocated the memory. */
+extern const struct convert_output convert_pprof;
 
 #endif

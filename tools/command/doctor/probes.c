@@ -36,6 +36,13 @@ const struct probe probes[] = {
      probe_mapping_release, "ROCm/hip#3781, ROCm/legacy-rocm-build#6021, vllm-project/vllm#37533",
      "A pool cannot give memory to other programs while it lives: write \"growth\": \"segments\", or update the "
      "driver."},
+    {"mapping-files", "memory that is to be mapped takes no file descriptor of the process", probe_mapping_files,
+     "ROCm/rocm-systems#10604, ROCm/legacy-rocm-build#6661",
+     "A pool that maps memory makes larger chunks, so that it has at most half as many as the process may open files. "
+     "Raise the limit for smaller ones: ulimit -n."},
+    {"mapping-peers", "a device keeps its access to its mapped memory when another gets access", probe_mapping_peers,
+     "openxla/xla#46576",
+     "hipmm gives the memory's own device access last. A program that maps memory itself has to do so too."},
     {"mapping-wait", "mapping does not wait for work of other streams", probe_mapping_wait, NULL,
      "Correct, but slow while a pool grows: give `pool` an initial_size, or write \"growth\": \"segments\"."},
     {0}};

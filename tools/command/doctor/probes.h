@@ -60,6 +60,8 @@ enum probe_verdict probe_mapping_data(struct probe_context *context);
 enum probe_verdict probe_mapping_alias(struct probe_context *context);
 enum probe_verdict probe_mapping_access(struct probe_context *context);
 enum probe_verdict probe_mapping_release(struct probe_context *context);
+enum probe_verdict probe_mapping_files(struct probe_context *context);
+enum probe_verdict probe_mapping_peers(struct probe_context *context);
 enum probe_verdict probe_mapping_wait(struct probe_context *context);
 enum probe_verdict probe_event_order(struct probe_context *context);
 enum probe_verdict probe_event_query(struct probe_context *context);

@@ -2,7 +2,9 @@
 /* probes_mapping.c: the driver's virtual memory: addresses that are reserved, and physical memory that is mapped there. */
 #include "probes.h"
 
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAPPING_MOST_CHUNKS = 8, MAPPING_DELAY_MS = 100, MAPPING_RELEASE_BYTES = 64 << 20, MAPPING_ROUNDS = 8 };
 
@@ -193,6 +195,76 @@ enum probe_verdict probe_mapping_release(struct probe_context *context)
   if (mapping_is_absent(context, &granularity)) return PROBE_ABSENT;
   if (probe_free_bytes(context) < 2 * (size_t)MAPPING_RELEASE_BYTES) return PROBE_ABSENT;
   return mapping_probe(context, (MAPPING_RELEASE_BYTES + granularity - 1) / granularity, mapping_release);
+}
+
+/* ---- Files ---- */
+
+/* The lowest descriptor that is not in use. */
+static int mapping_next_file(void)
+{
+  int next = dup(STDERR_FILENO);
+  close(next);
+  return next;
+}
+
+/* The driver may open files of its own for the first chunk. */
+static bool mapping_files(struct probe_context *context, struct mapping *mapping)
+{
+  const struct hipmm_hip *hip = context->hip;
+  hipmm_hip_chunk_t chunks[MAPPING_MOST_CHUNKS];
+  int n = 0, first = 0;
+  bool good = true;
+  while (n < MAPPING_MOST_CHUNKS && good) {
+    good = probe_call(context, "MemCreate", hip->MemCreate(&chunks[n], mapping->granularity, context->device));
+    if (good && !n++) first = mapping_next_file();
+  }
+  bool are_taken = mapping_next_file() != first;
+  while (n > 0) good = probe_call(context, "MemRelease", hip->MemRelease(chunks[--n])) && good;
+  if (!good || !are_taken) return good;
+  struct rlimit limit = {0};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  probe_bad(context, "pieces of %zu KiB took descriptors; this process may open %llu files", mapping->granularity >> 10,
+            (unsigned long long)limit.rlim_cur);
+  return false;
+}
+
+enum probe_verdict probe_mapping_files(struct probe_context *context)
+{
+  return mapping_probe(context, 1, mapping_files);
+}
+
+/* ---- Other devices ---- */
+
+/* The lowest device that can reach the memory of this one; -1: there is none. */
+static int mapping_find_peer(const struct probe_context *context)
+{
+  const struct hipmm_hip *hip = context->hip;
+  int n_devices = 0, reaches = 0;
+  if (!hip->DeviceCanAccessPeer || hip->GetDeviceCount(&n_devices)) return -1;
+  for (int peer = 0; peer < n_devices; peer++)
+    if (peer != context->device && !hip->DeviceCanAccessPeer(&reaches, peer, context->device) && reaches) return peer;
+  return -1;
+}
+
+static bool mapping_peers(struct probe_context *context, struct mapping *mapping)
+{
+  const struct hipmm_hip *hip = context->hip;
+  hipmm_hip_chunk_t chunk;
+  size_t bytes = mapping->granularity;
+  if (!probe_call(context, "MemCreate", hip->MemCreate(&chunk, bytes, context->device))) return false;
+  bool good =
+      mapping_map(context, mapping, mapping->start, bytes, chunk) &&
+      probe_call(context, "MemSetAccess", hip->MemSetAccess(mapping->start, bytes, mapping_find_peer(context))) &&
+      mapping_fill(context, mapping->start, 0x35, bytes) &&
+      probe_holds(context, "memory that another device got access to", mapping->start, bytes, 0x35) &&
+      mapping_unmap(context, mapping, mapping->start, bytes);
+  return probe_call(context, "MemRelease", hip->MemRelease(chunk)) && good;
+}
+
+enum probe_verdict probe_mapping_peers(struct probe_context *context)
+{
+  if (mapping_find_peer(context) < 0) return PROBE_ABSENT;
+  return mapping_probe(context, 1, mapping_peers);
 }
 
 /* ---- Waiting ---- */

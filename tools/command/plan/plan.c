@@ -167,9 +167,8 @@ static bool plan_choose_graph(struct plan *plan, const char *config)
   source_choose(&plan->source, config);
   if (plan->source.file) return true;
   plan->source.file = "the default stack";
-  plan->source.text = strdup(plan_default_graph);
-  if (!plan->source.text) say("plan: out of memory");
-  return plan->source.text;
+  plan->source.text = plan_default_graph;
+  return true;
 }
 
 static int plan_run(int argc, char **argv)

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* html.c: a report of a log as one HTML file: in the page (report.h) stand the summary as JSON, and the blocks as columns of numbers in
- * base64. The script in the page draws from the columns, so that it can zoom to each block. */
+ * base64. The script in the page draws from the columns, so that it can zoom to each block.
+ *
+ * A page of a million events should be small enough to send. So a number has as many bytes as it needs, of seven bits, the
+ * lowest first and all but the last with the eighth bit (LEB128). An event that allocates is the difference to the one before.
+ * An event that frees is the difference to the one that allocated. Other columns have few values, which stand in a table before
+ * the column, the most frequent first; a number is the value's place in the table. */
+#include "../../../core/base/key_map.h"
 #include "../cmd.h"
 #include "report.h"
 
@@ -114,26 +120,97 @@ static void html_begin(const struct html *html, const char *type, const char *na
   fputs("\">", html->file);
 }
 
-enum html_column { HTML_FROM, HTML_TO, HTML_ADDRESS, HTML_BYTES, HTML_STREAM, HTML_THREAD, HTML_STACK };
+static void html_base64_put_number(struct html_base64 *base64, uint64_t number)
+{
+  for (; number > 127; number >>= 7) html_base64_put(base64, number | 128, 1);
+  html_base64_put(base64, number, 1);
+}
 
-static void html_column(const struct html *html, const char *name, enum html_column column)
+/* The events of the blocks: those that allocate, or those that free, for which a block that is not freed has 0. */
+static void html_events(const struct html *html, const char *name, bool are_frees)
 {
   struct html_base64 base64 = {.file = html->file};
+  uint32_t before = 0;
   html_begin(html, "text/plain", name);
   for (size_t i = 0; i < html->n_kept; i++) {
     const struct block *block = html->kept[i];
-    switch (column) {
-    case HTML_FROM: html_base64_put(&base64, block->from, 4); break;
-    case HTML_TO: html_base64_put(&base64, block->to, 4); break;
-    case HTML_ADDRESS: html_base64_put_real(&base64, (double)block->address); break;
-    case HTML_BYTES: html_base64_put_real(&base64, (double)block->bytes); break;
-    case HTML_STREAM: html_base64_put(&base64, block->stream, 2); break;
-    case HTML_THREAD: html_base64_put(&base64, block->thread, 2); break;
-    case HTML_STACK: html_base64_put(&base64, block->stack, 4); break;
-    }
+    const uint32_t lifetime = block->to == BLOCK_IS_LIVE ? 0 : block->to - block->from;
+    html_base64_put_number(&base64, are_frees ? lifetime : block->from - before);
+    before = block->from;
   }
   html_base64_flush(&base64);
   fputs("</script>\n", html->file);
+}
+
+enum html_column { HTML_ADDRESS, HTML_BYTES, HTML_STREAM, HTML_THREAD, HTML_STACK };
+
+static uint64_t html_value(const struct block *block, enum html_column column)
+{
+  switch (column) {
+  case HTML_ADDRESS: return block->address;
+  case HTML_BYTES: return block->bytes;
+  case HTML_STREAM: return block->stream;
+  case HTML_THREAD: return block->thread;
+  default: return block->stack;
+  }
+}
+
+struct html_row {
+  uint64_t value;
+  size_t blocks;
+};
+
+static int html_compare_values(const void *one, const void *other)
+{
+  const struct html_row *a = one, *b = other;
+  return a->value < b->value ? -1 : a->value > b->value;
+}
+
+static int html_compare_uses(const void *one, const void *other)
+{
+  const struct html_row *a = one, *b = other;
+  if (a->blocks != b->blocks) return a->blocks > b->blocks ? -1 : 1;
+  return html_compare_values(one, other);
+}
+
+/* The table of a column: as many rows as there are values. NULL: out of memory. */
+static struct html_row *html_table(const struct html *html, enum html_column column, size_t *n_out)
+{
+  struct html_row *rows = calloc(html->n_kept + 1, sizeof *rows);
+  size_t n = 0;
+  for (size_t i = 0; rows && i < html->n_kept; i++) rows[i] = (struct html_row){html_value(html->kept[i], column), 1};
+  if (rows) qsort(rows, html->n_kept, sizeof *rows, html_compare_values);
+  for (size_t i = 0; rows && i < html->n_kept; i++)
+    if (n && rows[n - 1].value == rows[i].value)
+      rows[n - 1].blocks++;
+    else
+      rows[n++] = rows[i];
+  if (rows) qsort(rows, n, sizeof *rows, html_compare_uses);
+  *n_out = n;
+  return rows;
+}
+
+/* A column by its table; of a table with one value nothing follows. False: out of memory. */
+static bool html_column(const struct html *html, const char *name, enum html_column column)
+{
+  struct html_base64 base64 = {.file = html->file};
+  struct key_map places = {0}; /* from 1, by value */
+  size_t n;
+  struct html_row *rows = html_table(html, column, &n);
+  bool good = rows != NULL;
+  html_begin(html, "text/plain", name);
+  if (good) html_base64_put_number(&base64, n);
+  for (size_t i = 0; good && i < n; i++) {
+    html_base64_put_number(&base64, rows[i].value);
+    good = key_map_put(&places, rows[i].value, i + 1);
+  }
+  for (size_t i = 0; good && n > 1 && i < html->n_kept; i++)
+    html_base64_put_number(&base64, key_map_get(&places, html_value(html->kept[i], column)) - 1);
+  html_base64_flush(&base64);
+  fputs("</script>\n", html->file);
+  key_map_clear(&places);
+  free(rows);
+  return good;
 }
 
 /* Times of events that are equally far apart, the first and the last among them. */
@@ -245,15 +322,12 @@ static bool html_json(const struct html *html)
 static bool html_data(const struct html *html)
 {
   if (!html_json(html) || !html_ranges(html)) return false;
-  html_column(html, "column-from", HTML_FROM);
-  html_column(html, "column-to", HTML_TO);
-  html_column(html, "column-address", HTML_ADDRESS);
-  html_column(html, "column-bytes", HTML_BYTES);
-  html_column(html, "column-stream", HTML_STREAM);
-  html_column(html, "column-thread", HTML_THREAD);
-  html_column(html, "column-stack", HTML_STACK);
+  html_events(html, "column-from", false);
+  html_events(html, "column-to", true);
   html_times(html);
-  return true;
+  return html_column(html, "column-address", HTML_ADDRESS) && html_column(html, "column-bytes", HTML_BYTES) &&
+         html_column(html, "column-stream", HTML_STREAM) && html_column(html, "column-thread", HTML_THREAD) &&
+         html_column(html, "column-stack", HTML_STACK);
 }
 
 /* ---- The page -------------------------------------------------------------------------------------------------- */

@@ -15,17 +15,42 @@
 
   // ---- Data -------------------------------------------------------------------------------------------------------
 
-  // A column of numbers, lowest byte first. A page is read on machines of that byte order alone.
-  function column(name, Type) {
+  function bytesOf(name) {
     const element = byId("column-" + name + suffix), text = atob(element.textContent), bytes = new Uint8Array(text.length);
     for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     element.remove();
-    return new Type(bytes.buffer);
+    return bytes;
   }
-  const from = column("from", Uint32Array), to = column("to", Uint32Array), address = column("address", Float64Array),
-    size = column("bytes", Float64Array), stream = column("stream", Uint16Array), thread = column("thread", Uint16Array),
-    stack = column("stack", Uint32Array), times = column("times", Float64Array), ranges = column("ranges", Float64Array);
-  const n = from.length, events = summary.events, isWhole = summary.kept_blocks === summary.allocations;
+  // Gives the numbers of a column, one at each call: each has as many bytes as it needs, of seven bits, the lowest first.
+  function numbersOf(name) {
+    const bytes = bytesOf(name);
+    let at = 0;
+    return () => {
+      let number = 0, unit = 1;
+      for (; bytes[at] > 127; unit *= 128) number += (bytes[at++] - 128) * unit;
+      return number + bytes[at++] * unit;
+    };
+  }
+  // A column of places in the table that stands before it.
+  function tabled(name, Type) {
+    const next = numbersOf(name), table = Array.from({length: next()}, next), values = new Type(n);
+    for (let i = 0; i < n; i++) values[i] = table[table.length > 1 ? next() : 0];
+    return values;
+  }
+  function eventsOf() {
+    const allocates = numbersOf("from"), frees = numbersOf("to"), from = new Uint32Array(n), to = new Uint32Array(n);
+    for (let i = 0; i < n; i++) {
+      from[i] = (i ? from[i - 1] : 0) + allocates();
+      to[i] = frees();
+      to[i] = to[i] ? from[i] + to[i] : 0xffffffff; // live at the end
+    }
+    return [from, to];
+  }
+  // Lowest byte first: a page is read on machines of that byte order alone.
+  const reals = name => new Float64Array(bytesOf(name).buffer), n = summary.kept_blocks, [from, to] = eventsOf(),
+    address = tabled("address", Float64Array), size = tabled("bytes", Float64Array), stream = tabled("stream", Uint16Array),
+    thread = tabled("thread", Uint16Array), stack = tabled("stack", Uint32Array), times = reals("times"), ranges = reals("ranges");
+  const events = summary.events, isWhole = summary.kept_blocks === summary.allocations;
   const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1;
 
   // Live bytes after each event: exact if the page has all blocks.

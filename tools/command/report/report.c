@@ -10,7 +10,7 @@
 /* What is reported, and how. */
 struct report {
   const char *output; /* NULL: no page */
-  bool as_text, as_json;
+  bool as_text, as_json, compares;
   struct trace_choice choice;
   char *const *files;
   char title[PATH_MAX + 32];
@@ -43,7 +43,8 @@ static json_t *report_json(const struct report *report, json_t *summaries)
   return json_pack("{s:o, s:O}", "title", output_json_string(report->title), "memories", summaries);
 }
 
-/* Shows the summaries, which are fewer than the blocks without memory, in the forms that are asked for. */
+/* Shows the summaries, which are fewer than the blocks without memory, in the forms that are asked for. Without a list they
+ * are of states, or of a comparison. */
 static int report_show(const struct report *report, json_t *summaries, const struct blocks_list *list)
 {
   size_t i, n = list ? list->n : 1;
@@ -105,6 +106,41 @@ static json_t *report_summary(const struct report *report, const struct blocks_l
   return summary;
 }
 
+/* The blocks of each of two logs have to be of one memory. False: the error was printed. */
+static bool report_can_compare(const struct report *report, const struct blocks_list *list)
+{
+  size_t n[2] = {0, 0};
+  for (size_t i = 0; i < list->spaces.n; i++) n[list->spaces.items[i].log ? 1 : 0]++;
+  for (int log = 0; log < 2; log++) {
+    if (n[log] == 1) continue;
+    if (n[log])
+      say("report: --compare: %s has the memory of %zu processes, devices or kinds; choose one with --device or "
+          "--process",
+          report->files[log], n[log]);
+    else
+      say("report: --compare: %s has no rows of that memory", report->files[log]);
+    return false;
+  }
+  return true;
+}
+
+static int report_comparison(const struct report *report, const struct blocks_list *list)
+{
+  json_t *summaries = json_array();
+  const char *names[2];
+  if (!report_can_compare(report, list)) return CMD_BAD;
+  for (int log = 0; log < 2; log++) {
+    const char *slash = strrchr(report->files[log], '/');
+    names[log] = slash ? slash + 1 : report->files[log];
+  }
+  const bool is_swapped = list->spaces.items[0].log != 0;
+  if (strcmp(names[0], names[1]) == 0) memcpy(names, report->files, sizeof names);
+  json_array_append_new(summaries, compare_summary(&list->items[is_swapped], &list->items[!is_swapped], names));
+  int status = report_show(report, summaries, NULL);
+  json_decref(summaries);
+  return status;
+}
+
 static int report_logs(const struct report *report, struct trace_logs *logs)
 {
   struct blocks_list list;
@@ -112,8 +148,9 @@ static int report_logs(const struct report *report, struct trace_logs *logs)
   logs->choice = &report->choice;
   int status = CMD_BAD;
   if (blocks_read(&list, logs)) {
-    for (size_t i = 0; i < list.n; i++) json_array_append_new(summaries, report_summary(report, &list, i));
-    status = report_show(report, summaries, &list);
+    for (size_t i = 0; i < list.n && !report->compares; i++)
+      json_array_append_new(summaries, report_summary(report, &list, i));
+    status = report->compares ? report_comparison(report, &list) : report_show(report, summaries, &list);
     blocks_list_clear(&list);
   }
   json_decref(summaries);
@@ -132,6 +169,11 @@ static int report_files(const struct report *report, char *const *files, size_t 
   }
   if (states && (report->choice.has_device || report->choice.has_process)) {
     say("report: --device and --process choose from logs; %s is the state of a process", files[first]);
+    trace_logs_close(&logs);
+    return CMD_USAGE;
+  }
+  if (states && report->compares) {
+    say("report: --compare is for logs; %s is the state of a process", files[first]);
     trace_logs_close(&logs);
     return CMD_USAGE;
   }
@@ -154,12 +196,18 @@ static int report_run(int argc, char **argv)
       {"output", "FILE", "write a page for browsers; - is standard output", .letter = 'o', .value = &report.output},
       {"text", NULL, "print a page for terminals: the default without --output", .flag = &report.as_text},
       {"json", NULL, "print one JSON object", .flag = &report.as_json},
+      {"compare", NULL, "show what is different in the second of two logs, such as those of two versions of a program",
+       .flag = &report.compares},
       TRACE_CHOICE_ARGUMENTS(report.choice, "", TRACE_CHOICE_OF_ALL),
   };
   struct arguments arguments = {&report_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (report.as_text && report.as_json) {
     say("report: --text and --json are two answers; ask for one");
+    return CMD_USAGE;
+  }
+  if (report.compares && arguments.n_operands != 2) {
+    say("report: --compare takes two logs, the one before and the one after, and not %zu", arguments.n_operands);
     return CMD_USAGE;
   }
   if (!trace_choice_read(&report.choice)) return CMD_USAGE;

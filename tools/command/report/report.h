@@ -78,4 +78,9 @@ json_t *state_summary(const json_t *states, const char *title);
 void state_text(const json_t *summary);
 bool state_html(FILE *file, const json_t *summary);
 
+/* ---- compare.c ------------------------------------------------------------------------------------------------- */
+
+/* Two logs beside each other, by the names of their files: an object as that of state_summary(). NULL: out of memory. */
+json_t *compare_summary(const struct blocks *before, const struct blocks *after, const char *const names[2]);
+
 #endif

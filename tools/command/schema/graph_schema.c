@@ -206,6 +206,8 @@ static json_t *graph_schema_top_properties(const struct schema_plugins *plugins)
   json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
   json_t *publish = json_pack("{s:s, s:b, s:s}", "type", "boolean", "default", 0, "description",
                               "Whether processes publish their counters, for `hipmm top` and `hipmm export`");
+  json_t *control = json_pack("{s:s, s:b, s:s}", "type", "boolean", "default", 0, "description",
+                              "Whether `hipmm ctl` of the same user may read and change the process's resources");
   json_t *report = graph_schema_text("File to which a report is written as JSON at the last hipmm_finalize(), or when "
                                      "the process exits; %p in its name is the process, %h the host, %r the rank",
                                      "string");
@@ -213,12 +215,13 @@ static json_t *graph_schema_top_properties(const struct schema_plugins *plugins)
                                      "Initialisation makes the device of the process's rank on its host current for "
                                      "the calling thread; by default the program chooses");
   json_t *address = graph_schema_text("The address of this schema", "string");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
                    graph_schema_title(address, "Schema", "/usr/share/hipmm/hipmm.schema.json"), "version",
                    graph_schema_title(version, "Version", "1"), "runtime",
                    graph_schema_title(graph_schema_runtime(plugins), "Runtime", "auto"), "plugin_path",
                    graph_schema_title(graph_schema_plugin_path(), "Folders of plugins", "plugins"), "publish",
-                   graph_schema_title(publish, "Publish counters", "true"), "report",
+                   graph_schema_title(publish, "Publish counters", "true"), "control",
+                   graph_schema_title(control, "Control from outside", "true"), "report",
                    graph_schema_title(report, "Report", "report.%r.json"), "current_device",
                    graph_schema_title(current_device, "Current device", "local_rank"), graph_limit_physical.name,
                    graph_schema_title(option_schema(&graph_limit_physical), "Limit of physical memory", "16GiB"),

@@ -49,6 +49,7 @@ static void option_examples_add_sizes(json_t *examples, const struct hipmm_optio
   static const char *const sizes[] = {"1MiB", "64MiB", "8GiB", NULL};
   option_examples_add_numbers(examples, row, sizes);
   if (row->flags & HIPMM_OPTION_PERCENT) option_examples_add(examples, json_string("50%"));
+  if (row->flags & HIPMM_OPTION_PERCENT) option_examples_add(examples, json_string(OPTION_SHARE));
   if (row->choices) option_examples_add(examples, json_string(row->choices[0]));
 }
 

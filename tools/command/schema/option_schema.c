@@ -34,7 +34,7 @@ static json_t *option_schema_measure(const struct hipmm_option *row, const char 
 static json_t *option_schema_bytes_forms(const struct hipmm_option *row)
 {
   static const char size[] = "^[0-9]+(\\.[0-9]*)?[ \\t]*([kKmMgGtTpP]?[iI]?[bB])?$";
-  static const char percent[] = "^0*(100(\\.0*)?|[0-9]{1,2}(\\.[0-9]*)?)[ \\t]*%$";
+  static const char percent[] = "^0*(100(\\.0*)?|[0-9]{1,2}(\\.[0-9]*)?)[ \\t]*%( of total)?$";
   json_int_t minimum = 0, maximum = INT64_MAX;
   json_t *forms = json_array();
   option_schema_bound(row, row->minimum, &minimum);
@@ -43,6 +43,7 @@ static json_t *option_schema_bytes_forms(const struct hipmm_option *row)
   json_array_append_new(forms, option_schema_measure(row, size));
   if (row->flags & HIPMM_OPTION_PERCENT)
     json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", percent));
+  if (row->flags & HIPMM_OPTION_PERCENT) json_array_append_new(forms, json_pack("{s:s}", "const", OPTION_SHARE));
   if (row->choices) json_array_append_new(forms, json_pack("{s:s}", "const", row->choices[0]));
   return json_pack("{s:o}", "anyOf", forms);
 }

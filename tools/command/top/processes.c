@@ -125,6 +125,17 @@ static bool processes_is_of(uint32_t process, unsigned user)
   return is_of;
 }
 
+bool processes_add(struct processes *processes, int file, uint32_t process)
+{
+  struct processes_item *item = processes_next(processes);
+  if (!item || !processes_copy(file, &item->file) || item->file.process != process) return false;
+  item->user = geteuid();
+  item->space = 0;
+  processes_make_safe(&item->file);
+  processes->n++;
+  return true;
+}
+
 static void processes_read_file(struct processes *processes, int folder, const char *name, uint32_t only)
 {
   struct publish_file found;
@@ -132,14 +143,11 @@ static void processes_read_file(struct processes *processes, int folder, const c
   if (file < 0) return;
   if (publish_identify(file, name, &found) && (!geteuid() || found.user == geteuid()) &&
       (!only || found.process == only)) {
-    struct processes_item *item = processes_next(processes);
     bool is_real = !found.is_left_over && (found.space || processes_is_of(found.process, found.user));
     if (found.is_left_over && found.user == geteuid()) unlinkat(folder, name, 0);
-    if (is_real && item && processes_copy(file, &item->file) && item->file.process == found.process) {
-      item->user = found.user;
-      item->space = found.space;
-      processes_make_safe(&item->file);
-      processes->n++;
+    if (is_real && processes_add(processes, file, found.process)) {
+      processes->items[processes->n - 1].user = found.user;
+      processes->items[processes->n - 1].space = found.space;
     }
   }
   close(file);

@@ -27,6 +27,9 @@ struct processes {
 /* Reads all that the user may read; `only` is a process, or 0. A file that speaks of another user's process is left out. Removes files that killed processes of the user left
  * over. */
 void processes_read(struct processes *processes, uint32_t only);
+
+/* Adds what a file of the format has of this process, which is this user's. False: it is no such file, or there is no memory. */
+bool processes_add(struct processes *processes, int file, uint32_t process);
 void processes_clear(struct processes *processes);
 
 /* The device of a row, -1 if it has none, and the resource's name ("" for a device). */

@@ -18,6 +18,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -73,22 +74,31 @@ struct backing {
   bool is_exception_passed; /* an exception of the program below reaches the caller, as no pool takes it for its own */
 };
 
-inline void *allocate(const backing &from, std::size_t bytes, rmm::cuda_stream_view stream)
+inline void *allocate(const backing &from, std::size_t bytes, rmm::cuda_stream_view stream,
+                      std::size_t alignment = default_alignment)
 {
   void *ptr = nullptr;
   pending_exception() = nullptr;
-  const status code = ::hipmm_allocate(from.resource.get(), bytes, to_hipmm(stream.value()), &ptr);
-  if (code == HIPMM_E_HIP && !pending_exception()) throw rmm::bad_alloc{error{code}.what()};
+  const ::hipmm_stream_t on = to_hipmm(stream.value());
+  const status code = alignment <= default_alignment
+                          ? ::hipmm_allocate(from.resource.get(), bytes, on, &ptr)
+                          : ::hipmm_allocate_aligned(from.resource.get(), bytes, alignment, on, &ptr);
+  const bool is_too_aligned = code == HIPMM_E_ARGUMENT && alignment > default_alignment;
+  if ((code == HIPMM_E_HIP || is_too_aligned) && !pending_exception()) throw rmm::bad_alloc{error{code}.what()};
   if (code != HIPMM_OK) throw_failure(code, from.is_exception_passed);
   return ptr;
 }
 
 /* A block that cannot be freed while its stream is being captured becomes a buffer's, whose end waits for the end of the
  * capture. */
-inline void deallocate(const backing &from, void *ptr, std::size_t bytes, rmm::cuda_stream_view stream) noexcept
+inline void deallocate(const backing &from, void *ptr, std::size_t bytes, rmm::cuda_stream_view stream,
+                       std::size_t alignment = default_alignment) noexcept
 {
   ::hipmm_buffer *left = nullptr;
-  if (::hipmm_deallocate(from.resource.get(), ptr, bytes, to_hipmm(stream.value())) != HIPMM_E_STATE) return;
+  const status freed = alignment <= default_alignment
+                           ? ::hipmm_deallocate(from.resource.get(), ptr, bytes, to_hipmm(stream.value()))
+                           : from.resource.try_deallocate(ptr, bytes, to_hipmm(stream.value()), alignment);
+  if (freed != HIPMM_E_STATE) return;
   ::hipmm_memory memory{sizeof(::hipmm_memory), ptr, bytes, bytes, from.resource.get(), to_hipmm(stream.value())};
   ::hipmm_resource_retain(memory.resource);
   if (::hipmm_buffer_adopt(&memory, &left) == HIPMM_OK)
@@ -123,7 +133,32 @@ inline hipmm::resource make_resource(int device, const char *type, const graph::
   return hipmm::resource::adopt(created);
 }
 
-/* The same with a state of the C++ object, which lives as long as the resource. */
+/* Creates one from its options as JSON, with resources that they name. */
+inline backing make_named(int device, const char *type, const std::string &options, const backing &upstream,
+                          const std::vector<::hipmm_resource *> &named)
+{
+  ::hipmm_resource *const below = upstream.resource.get(), *created = nullptr;
+  ::hipmm_recipe recipe{};
+  recipe.struct_size = sizeof recipe;
+  recipe.type = type;
+  recipe.options = options.c_str();
+  recipe.upstreams = &below;
+  recipe.n_upstreams = 1;
+  recipe.named_resources = named.data();
+  recipe.n_named_resources = named.size();
+  need_library();
+  check(::hipmm_resource_create_from(device, &recipe, &created));
+  return {hipmm::resource::adopt(created), upstream.is_exception_passed};
+}
+
+inline mempool_handle pool_handle_of(const hipmm::resource &from) noexcept
+{
+  void *handle = nullptr;
+  const status code = ::hipmm_resource_pool_handle(from.get(), &handle);
+  return code == HIPMM_OK ? static_cast<mempool_handle>(handle) : nullptr;
+}
+
+/* Creates one with a state of the C++ object, which lives as long as the resource. */
 template <typename State, typename Describe>
 hipmm::resource make_resource_with(int device, const char *type, const hipmm::resource &upstream, const char *option,
                                    std::unique_ptr<State> state, Describe describe)
@@ -221,18 +256,18 @@ private:
 
 /* ---- Sources without a state, of which all objects share one resource for each device ---- */
 
-enum class shared_source { device, managed, pinned };
+enum class shared_source { device, managed, pinned, system };
 
 /* With `is_initial`, the current resource of hipmm's table, if that is more than plain device memory. */
 HIPMM_COMPAT_ONE inline hipmm::resource shared_resource(shared_source type, int device, bool is_initial = false)
 {
   struct table {
     std::mutex lock;
-    std::vector<hipmm::resource> sources[3], initial;
+    std::vector<hipmm::resource> sources[4], initial;
   };
   static table &shared = *new table; /* reachable for ever: see need_library() */
   const auto index = static_cast<std::size_t>(device);
-  static const char *const names[] = {"device", "managed", "pinned"};
+  static const char *const names[] = {"device", "managed", "pinned", "system"};
   need_library();
 
   const std::lock_guard<std::mutex> guard{shared.lock};

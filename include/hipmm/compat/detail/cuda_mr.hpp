@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/compat/detail/cuda_mr.hpp: the properties of memory in CUDA's C++ library, which programs of RMM 23.12 name. Where
- * that library is not found, its names are defined here as far as RMM's interface has them. */
+/* hipmm/compat/detail/cuda_mr.hpp: the properties of memory in CUDA's C++ library, which programs of RMM name. Where that
+ * library is not found, its names are defined here, for RMM 26 in erased.hpp, as far as RMM's interface has them. */
 #ifndef HIPMM_COMPAT_DETAIL_CUDA_MR_HPP
 #define HIPMM_COMPAT_DETAIL_CUDA_MR_HPP
+
+#include <hipmm/compat/detail/runtime.hpp>
 
 #include <type_traits>
 #include <utility>
 
-#if !__has_include(<cuda/memory_resource>)
+#if HIPMM_COMPAT_RMM == 26
+#ifdef HIPMM_COMPAT_CCCL
+#include <cuda/memory_resource>
+#else
+#include <hipmm/compat/detail/erased.hpp>
+#endif
+
+#elif !__has_include(<cuda/memory_resource>)
 #define HIPMM_COMPAT_OWN_CUDA_MR 1
 #define HIPMM_COMPAT_CUDA_MR     1
 

@@ -10,6 +10,7 @@
 #define cudaErrorNotSupported                hipErrorNotSupported
 #define cudaErrorNotReady                    hipErrorNotReady
 #define cudaErrorInvalidDevice               hipErrorInvalidDevice
+#define cudaErrorCudartUnloading             hipErrorDeinitialized
 #define cudaGetErrorName                     hipGetErrorName
 #define cudaGetErrorString                   hipGetErrorString
 #define cudaGetLastError                     hipGetLastError
@@ -22,6 +23,9 @@
 #define cudaDeviceGetAttribute               hipDeviceGetAttribute
 #define cudaDevAttrMemoryPoolsSupported      hipDeviceAttributeMemoryPoolsSupported
 #define cudaDevAttrMultiProcessorCount       hipDeviceAttributeMultiprocessorCount
+#define cudaDevAttrIntegrated                hipDeviceAttributeIntegrated
+#define cudaDevAttrConcurrentManagedAccess   hipDeviceAttributeConcurrentManagedAccess
+#define cudaDevAttrPageableMemoryAccess      hipDeviceAttributePageableMemoryAccess
 #define cudaDeviceProp                       hipDeviceProp_t
 #define cudaGetDeviceProperties              hipGetDeviceProperties
 #define cudaDriverGetVersion                 hipDriverGetVersion
@@ -37,6 +41,7 @@
 #define cudaStreamDestroy                    hipStreamDestroy
 #define cudaStreamSynchronize                hipStreamSynchronize
 #define cudaStreamQuery                      hipStreamQuery
+#define cudaStreamGetFlags                   hipStreamGetFlags
 #define cudaLaunchHostFunc                   hipLaunchHostFunc
 #define cudaEvent_t                          hipEvent_t
 #define cudaEventDefault                     hipEventDefault
@@ -73,6 +78,9 @@
 #define cudaMemsetAsync                      hipMemsetAsync
 #define cudaMemPrefetchAsync                 hipMemPrefetchAsync
 #define cudaCpuDeviceId                      hipCpuDeviceId
+#define cudaInvalidDeviceId                  hipInvalidDeviceId
+#define cudaMemRangeAttribute                hipMemRangeAttribute
+#define cudaMemRangeGetAttribute             hipMemRangeGetAttribute
 #define cudaMemPool_t                        hipMemPool_t
 #define cudaMemPoolProps                     hipMemPoolProps
 #define cudaMemPoolCreate                    hipMemPoolCreate
@@ -92,6 +100,15 @@
 #define cudaPointerGetAttributes             hipPointerGetAttributes
 #define cudaMemoryTypeHost                   hipMemoryTypeHost
 #define cudaMemoryTypeDevice                 hipMemoryTypeDevice
+#if HIP_VERSION_MAJOR < 6
+#define cudaMemoryTypeManaged hipMemoryTypeUnified
+#else
+#define cudaMemoryTypeManaged hipMemoryTypeManaged
+#endif
+
+#define cudaMemRangeAttributeLastPrefetchLocation         hipMemRangeAttributeLastPrefetchLocation
+#define cudaDevAttrMemoryPoolSupportedHandleTypes         hipDeviceAttributeMemoryPoolSupportedHandleTypes
+#define cudaDevAttrPageableMemoryAccessUsesHostPageTables hipDeviceAttributePageableMemoryAccessUsesHostPageTables
 
 /* Whose flags have a default in CUDA. */
 inline hipError_t cudaStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags = 0)

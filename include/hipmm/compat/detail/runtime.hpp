@@ -7,6 +7,7 @@
 #ifndef HIPMM_COMPAT_DETAIL_RUNTIME_HPP
 #define HIPMM_COMPAT_DETAIL_RUNTIME_HPP
 
+#include <hipmm/compat/detail/generation.hpp>
 #include <hipmm/stream.h>
 
 #include <atomic>
@@ -14,7 +15,19 @@
 #if !defined(__HIP_PLATFORM_AMD__) && !defined(__HIP__) && __has_include(<cuda_runtime_api.h>)
 #define HIPMM_COMPAT_CUDA 1
 #include <cuda_runtime_api.h>
-#if __has_include(<cuda/stream_ref>)
+#if HIPMM_COMPAT_RMM == 26
+#if __has_include(<cuda/std/version>) && !defined(HIPMM_COMPAT_OWN_CUDA_MR)
+#define HIPMM_COMPAT_CCCL 1 /* CUDA's C++ library; its folder may also stand behind hipmm's rmm26 */
+#include <cuda/std/version>
+#if !defined(CCCL_VERSION) || CCCL_VERSION < 3003000
+#error \
+    "RMM 26's resources need CCCL 3.3 or newer, and the compiler finds an older one; put the folder of a newer one before it (pip download nvidia-cuda-cccl), or define HIPMM_COMPAT_OWN_CUDA_MR for hipmm's own cuda::mr"
+#include <HIPMM_COMPAT_OWN_CUDA_MR> /* a missing file ends the compilation without more errors */
+#endif
+#include <cuda/stream_ref>
+#define HIPMM_COMPAT_CUDA_STREAM_REF 1
+#endif
+#elif __has_include(<cuda/stream_ref>)
 #include <cuda/stream_ref>
 #define HIPMM_COMPAT_CUDA_STREAM_REF 1
 #endif

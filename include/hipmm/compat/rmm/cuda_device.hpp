@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/cuda_device.hpp of RMM 23.12, with the memory of a device as in later releases. */
+/* rmm/cuda_device.hpp: devices by number, the current one, and their memory. */
 #ifndef HIPMM_COMPAT_RMM_CUDA_DEVICE_HPP
 #define HIPMM_COMPAT_RMM_CUDA_DEVICE_HPP
 
@@ -13,10 +13,16 @@
 namespace rmm
 {
 
-struct cuda_device_id {
+struct HIPMM_COMPAT_TAG cuda_device_id {
   using value_type = int;
 
+#if HIPMM_COMPAT_RMM == 26
+  cuda_device_id() : device_{hipmm::compat::current_device()}
+  {
+  }
+#else
   constexpr cuda_device_id() noexcept = default;
+#endif
   explicit constexpr cuda_device_id(value_type device) noexcept : device_{device}
   {
   }
@@ -38,7 +44,7 @@ private:
   value_type device_{-1};
 };
 
-inline cuda_device_id get_current_cuda_device()
+HIPMM_COMPAT_TAG inline cuda_device_id get_current_cuda_device()
 {
   return cuda_device_id{hipmm::compat::current_device()};
 }
@@ -70,7 +76,7 @@ inline int get_num_cuda_devices()
 }
 
 /* Makes a device current until the object is destroyed; a negative device changes nothing. */
-struct cuda_set_device_raii {
+struct HIPMM_COMPAT_TAG cuda_set_device_raii {
   explicit cuda_set_device_raii(cuda_device_id device)
       : previous_{get_current_cuda_device()}, is_changed_{device.value() >= 0 && device != previous_}
   {

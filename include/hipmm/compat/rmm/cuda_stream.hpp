@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/cuda_stream.hpp of RMM 23.12: a stream with an owner. */
+/* rmm/cuda_stream.hpp: a stream with an owner. */
 #ifndef HIPMM_COMPAT_RMM_CUDA_STREAM_HPP
 #define HIPMM_COMPAT_RMM_CUDA_STREAM_HPP
 
@@ -66,6 +66,12 @@ public:
   {
     return view();
   }
+#ifdef HIPMM_COMPAT_CUDA_STREAM_REF
+  operator ::cuda::stream_ref() const noexcept
+  {
+    return ::cuda::stream_ref{value()};
+  }
+#endif
 
   void synchronize() const
   {

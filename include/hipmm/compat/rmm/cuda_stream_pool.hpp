@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/cuda_stream_pool.hpp of RMM 23.12: streams of the current device, returned in turn. */
+/* rmm/cuda_stream_pool.hpp: streams of the current device, returned in turn. */
 #ifndef HIPMM_COMPAT_RMM_CUDA_STREAM_POOL_HPP
 #define HIPMM_COMPAT_RMM_CUDA_STREAM_POOL_HPP
 

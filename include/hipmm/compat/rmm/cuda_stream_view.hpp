@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/cuda_stream_view.hpp of RMM 23.12: a stream that somebody else owns. */
+/* rmm/cuda_stream_view.hpp: a stream that somebody else owns. */
 #ifndef HIPMM_COMPAT_RMM_CUDA_STREAM_VIEW_HPP
 #define HIPMM_COMPAT_RMM_CUDA_STREAM_VIEW_HPP
 
@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cstddef>
 #include <ostream>
+#include <type_traits>
 
 namespace rmm
 {
@@ -40,6 +41,15 @@ public:
   {
     return stream_;
   }
+  /* The names that CUDA's cuda::stream_ref has for these. */
+  [[nodiscard]] constexpr hipmm::compat::stream_handle get() const noexcept
+  {
+    return stream_;
+  }
+  void sync() const
+  {
+    synchronize();
+  }
 
   [[nodiscard]] bool is_per_thread_default() const noexcept
   {
@@ -53,16 +63,16 @@ public:
   /* Waits for all work that was submitted so far; cuda_error if the runtime fails. */
   void synchronize() const
   {
-    if (wait() != HIPMM_OK) throw cuda_error{::hipmm_last_error_message()};
+    if (finish() != HIPMM_OK) throw cuda_error{::hipmm_last_error_message()};
   }
   void synchronize_no_throw() const noexcept
   {
-    [[maybe_unused]] const ::hipmm_status status = wait();
+    [[maybe_unused]] const ::hipmm_status status = finish();
     assert(status == HIPMM_OK);
   }
 
 private:
-  [[nodiscard]] ::hipmm_status wait() const noexcept
+  [[nodiscard]] ::hipmm_status finish() const noexcept
   {
     int device = 0;
     const ::hipmm_stream_t stream = hipmm::compat::to_hipmm(stream_);
@@ -88,6 +98,28 @@ inline bool operator!=(cuda_stream_view one, cuda_stream_view other)
 {
   return !(one == other);
 }
+#ifdef HIPMM_COMPAT_CUDA_STREAM_REF
+template <typename Ref, std::enable_if_t<std::is_same_v<Ref, ::cuda::stream_ref>, int> = 0>
+bool operator==(cuda_stream_view one, const Ref &other)
+{
+  return one.value() == other.get();
+}
+template <typename Ref, std::enable_if_t<std::is_same_v<Ref, ::cuda::stream_ref>, int> = 0>
+bool operator==(const Ref &one, cuda_stream_view other)
+{
+  return one.get() == other.value();
+}
+template <typename Ref, std::enable_if_t<std::is_same_v<Ref, ::cuda::stream_ref>, int> = 0>
+bool operator!=(cuda_stream_view one, const Ref &other)
+{
+  return one.value() != other.get();
+}
+template <typename Ref, std::enable_if_t<std::is_same_v<Ref, ::cuda::stream_ref>, int> = 0>
+bool operator!=(const Ref &one, cuda_stream_view other)
+{
+  return one.get() != other.value();
+}
+#endif
 inline std::ostream &operator<<(std::ostream &output, cuda_stream_view stream)
 {
   return output << static_cast<const void *>(stream.value());

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/device_buffer.hpp of RMM 23.12: bytes of device memory with an owner. */
+/* rmm/device_buffer.hpp: bytes of device memory with an owner. */
 #ifndef HIPMM_COMPAT_RMM_DEVICE_BUFFER_HPP
 #define HIPMM_COMPAT_RMM_DEVICE_BUFFER_HPP
 
 #include "cuda_device.hpp"
 #include "cuda_stream_view.hpp"
-#include "mr/device/per_device_resource.hpp"
 #include "resource_ref.hpp"
 #include <hipmm/buffer.h>
+#include <hipmm/compat/detail/container_resource.hpp>
 
 #include <cassert>
 #include <cstddef>
@@ -18,18 +18,20 @@
 namespace rmm
 {
 
-/* Uninitialized, in stream order. A moved-from buffer has no memory, and the default stream. The resource must live as long
- * as the buffer; hipmm keeps what is behind it. Whatever device is current, the memory is of the device that was current
- * when the buffer was made. */
-class device_buffer
+/* Uninitialized, in stream order. A moved-from buffer has no memory, and the default stream; it may be used again. In RMM
+ * 23.12 the resource must live as long as the buffer, and hipmm keeps what is behind it; in 26 the buffer owns a copy of the
+ * resource. Whatever device is current, the memory is of the device that was current when the buffer was made. */
+class HIPMM_COMPAT_TAG device_buffer
 {
+  using resource_argument = hipmm::compat::container_resource;
+
 public:
-  device_buffer() : resource_{mr::get_current_device_resource()}
+  device_buffer() : resource_{hipmm::compat::default_resource()}
   {
   }
   explicit device_buffer(std::size_t size, cuda_stream_view stream,
-                         device_async_resource_ref resource = mr::get_current_device_resource())
-      : resource_{resource}, stream_{stream}
+                         resource_argument resource = hipmm::compat::default_resource())
+      : resource_{std::move(resource)}, stream_{stream}
   {
     create(size);
   }
@@ -40,23 +42,40 @@ public:
 
   /* With a copy of `size` bytes of the host or of a device. Does not wait for the copy. */
   device_buffer(const void *source_data, std::size_t size, cuda_stream_view stream,
-                device_async_resource_ref resource = mr::get_current_device_resource())
-      : resource_{resource}, stream_{stream}
+                resource_argument resource = hipmm::compat::default_resource())
+      : resource_{std::move(resource)}, stream_{stream}
   {
     RMM_EXPECTS(size == 0 || source_data != nullptr, "Invalid copy from nullptr.");
-    const hipmm::compat::backing from = begin();
-    end(from, ::hipmm_buffer_create_from(from.resource.get(), source_data, size, raw(stream), &buffer_));
+    const hipmm::resource from = begin();
+    end(::hipmm_buffer_create_from(from.get(), source_data, size, raw(stream), &buffer_));
   }
   device_buffer(const device_buffer &other, cuda_stream_view stream,
-                device_async_resource_ref resource = mr::get_current_device_resource())
-      : device_buffer{other.data(), other.size(), stream, resource}
+                resource_argument resource = hipmm::compat::default_resource())
+      : device_buffer{other.data(), other.size(), stream, std::move(resource)}
   {
+    align(other.alignment_);
+  }
+
+  /* Of RMM 26: with an alignment, a power of two (else invalid_argument). More than 256 bytes is bad_alloc, unless the
+   * resource is an aligned_resource_adaptor of at least this alignment. */
+  explicit device_buffer(std::size_t size, std::size_t alignment, cuda_stream_view stream,
+                         resource_argument resource = hipmm::compat::default_resource())
+      : device_buffer{size, stream, std::move(resource)}
+  {
+    align(alignment);
+  }
+  explicit device_buffer(const void *source_data, std::size_t size, std::size_t alignment, cuda_stream_view stream,
+                         resource_argument resource = hipmm::compat::default_resource())
+      : device_buffer{source_data, size, stream, std::move(resource)}
+  {
+    align(alignment);
   }
 
   device_buffer(device_buffer &&other) noexcept
       : buffer_{std::exchange(other.buffer_, nullptr)}, resource_{other.resource_}, stream_{std::exchange(
                                                                                         other.stream_,
-                                                                                        cuda_stream_view{})}
+                                                                                        cuda_stream_view{})},
+        alignment_{std::exchange(other.alignment_, 1)}, is_exception_passed_{other.is_exception_passed_}
   {
   }
   device_buffer &operator=(device_buffer &&other) noexcept
@@ -66,6 +85,8 @@ public:
     std::swap(buffer_, taken.buffer_);
     std::swap(resource_, taken.resource_);
     std::swap(stream_, taken.stream_);
+    std::swap(alignment_, taken.alignment_);
+    std::swap(is_exception_passed_, taken.is_exception_passed_);
     return *this;
   }
   device_buffer(const device_buffer &) = delete;
@@ -130,7 +151,11 @@ public:
   }
   [[nodiscard]] device_async_resource_ref memory_resource() const noexcept
   {
-    return resource_;
+    return hipmm::compat::reference_to(resource_);
+  }
+  [[nodiscard]] std::size_t alignment() const noexcept
+  {
+    return alignment_;
   }
 
   /* hipmm's own object, for hipmm's functions; nullptr while the buffer never had memory. The buffer owns it. */
@@ -146,33 +171,52 @@ private:
   }
 
   /* Around a call that may allocate: what the resource throws reaches the caller. */
-  [[nodiscard]] hipmm::compat::backing begin()
+  [[nodiscard]] hipmm::resource begin()
   {
+    const int device = buffer_ ? ::hipmm_buffer_device(buffer_) : hipmm::compat::current_device();
+    const hipmm::compat::backing from = hipmm::compat::backing_for(resource_, device);
     hipmm::compat::pending_exception() = nullptr;
-    return resource_->hipmm_backing(buffer_ ? ::hipmm_buffer_device(buffer_) : hipmm::compat::current_device());
+    is_exception_passed_ = from.is_exception_passed;
+    return from.resource;
   }
-  static void end(const hipmm::compat::backing &from, ::hipmm_status status)
+  void end(::hipmm_status status) const
   {
-    if (status != HIPMM_OK) hipmm::compat::throw_failure(status, from.is_exception_passed);
+    if (status != HIPMM_OK) hipmm::compat::throw_failure(status, is_exception_passed_);
   }
 
   void create(std::size_t size)
   {
-    const hipmm::compat::backing from = begin();
-    end(from, ::hipmm_buffer_create(from.resource.get(), size, raw(stream_), &buffer_));
+    const hipmm::resource from = begin();
+    end(::hipmm_buffer_create(from.get(), size, raw(stream_), &buffer_));
+  }
+
+  void align(std::size_t alignment)
+  {
+    alignment_ = alignment;
+    if (alignment == 0 || !is_pow2(alignment)) throw invalid_argument{"The alignment is not a power of two."};
+    need_alignment();
+  }
+  void need_alignment() const
+  {
+    if (alignment_ <= CUDA_ALLOCATION_ALIGNMENT || !data()) return;
+    if (is_pointer_aligned(data(), alignment_) && hipmm::compat::is_aligned_type(buffer_)) return;
+    throw bad_alloc{"cannot align to more than 256 bytes; aligned_resource_adaptor can"};
   }
 
   template <typename Function> void change(Function function, std::size_t size, cuda_stream_view stream)
   {
     if (!buffer_) create(0);
-    const hipmm::compat::backing from = begin();
-    end(from, function(buffer_, size, raw(stream)));
+    hipmm::compat::pending_exception() = nullptr;
+    end(function(buffer_, size, raw(stream)));
     stream_ = stream;
+    need_alignment();
   }
 
   ::hipmm_buffer *buffer_ = nullptr;
-  device_async_resource_ref resource_;
+  resource_argument resource_;
   cuda_stream_view stream_;
+  std::size_t alignment_ = CUDA_ALLOCATION_ALIGNMENT;
+  bool is_exception_passed_ = true; /* as the backing of the memory has it */
 };
 
 } // namespace rmm

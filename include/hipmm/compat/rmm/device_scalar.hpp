@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/device_scalar.hpp of RMM 23.12: one element in device memory. */
+/* rmm/device_scalar.hpp: one element in device memory. */
 #ifndef HIPMM_COMPAT_RMM_DEVICE_SCALAR_HPP
 #define HIPMM_COMPAT_RMM_DEVICE_SCALAR_HPP
 
@@ -7,11 +7,12 @@
 
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 namespace rmm
 {
 
-template <typename T> class device_scalar
+template <typename T> class HIPMM_COMPAT_TAG device_scalar
 {
   static_assert(std::is_trivially_copyable_v<T>, "Scalar type must be trivially copyable");
 
@@ -25,20 +26,20 @@ public:
 
   device_scalar() = delete;
   explicit device_scalar(cuda_stream_view stream,
-                         device_async_resource_ref resource = mr::get_current_device_resource())
-      : storage_{1, stream, resource}
+                         hipmm::compat::container_resource resource = hipmm::compat::default_resource())
+      : storage_{1, stream, std::move(resource)}
   {
   }
   /* Does not wait for the copy of the value. */
   explicit device_scalar(const value_type &initial_value, cuda_stream_view stream,
-                         device_async_resource_ref resource = mr::get_current_device_resource())
-      : storage_{1, stream, resource}
+                         hipmm::compat::container_resource resource = hipmm::compat::default_resource())
+      : storage_{1, stream, std::move(resource)}
   {
     set_value_async(initial_value, stream);
   }
   device_scalar(const device_scalar &other, cuda_stream_view stream,
-                device_async_resource_ref resource = mr::get_current_device_resource())
-      : storage_{other.storage_, stream, resource}
+                hipmm::compat::container_resource resource = hipmm::compat::default_resource())
+      : storage_{other.storage_, stream, std::move(resource)}
   {
   }
   device_scalar(device_scalar &&) noexcept = default;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/device_uvector.hpp of RMM 23.12: uninitialized elements in device memory. */
+/* rmm/device_uvector.hpp: uninitialized elements in device memory. */
 #ifndef HIPMM_COMPAT_RMM_DEVICE_UVECTOR_HPP
 #define HIPMM_COMPAT_RMM_DEVICE_UVECTOR_HPP
 
 #include "device_buffer.hpp"
+#if HIPMM_COMPAT_RMM == 26
+#include <hipmm/compat/detail/span.hpp>
+#endif
 
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -16,7 +20,7 @@ namespace rmm
 {
 
 /* Counts and indices are in elements. Iterators are device addresses. */
-template <typename T> class device_uvector
+template <typename T> class HIPMM_COMPAT_TAG device_uvector
 {
   static_assert(std::is_trivially_copyable_v<T>, "device_uvector only supports types that are trivially copyable.");
 
@@ -34,13 +38,13 @@ public:
 
   device_uvector() = delete;
   explicit device_uvector(std::size_t size, cuda_stream_view stream,
-                          device_async_resource_ref resource = mr::get_current_device_resource())
-      : storage_{size * sizeof(T), stream, resource}
+                          hipmm::compat::container_resource resource = hipmm::compat::default_resource())
+      : storage_{bytes_of(size), alignof(T), stream, std::move(resource)}
   {
   }
   explicit device_uvector(const device_uvector &other, cuda_stream_view stream,
-                          device_async_resource_ref resource = mr::get_current_device_resource())
-      : storage_{other.storage_, stream, resource}
+                          hipmm::compat::container_resource resource = hipmm::compat::default_resource())
+      : storage_{other.storage_, stream, std::move(resource)}
   {
   }
   device_uvector(device_uvector &&) noexcept = default;
@@ -93,11 +97,11 @@ public:
 
   void reserve(std::size_t new_capacity, cuda_stream_view stream)
   {
-    storage_.reserve(new_capacity * sizeof(T), stream);
+    storage_.reserve(bytes_of(new_capacity), stream);
   }
   void resize(std::size_t new_size, cuda_stream_view stream)
   {
-    storage_.resize(new_size * sizeof(T), stream);
+    storage_.resize(bytes_of(new_size), stream);
   }
   void shrink_to_fit(cuda_stream_view stream)
   {
@@ -184,6 +188,16 @@ public:
     return rend();
   }
 
+#if HIPMM_COMPAT_RMM == 26
+  [[nodiscard]] operator ::cuda::std::span<const T>() const noexcept
+  {
+    return ::cuda::std::span<const T>(data(), size());
+  }
+  [[nodiscard]] operator ::cuda::std::span<T>() noexcept
+  {
+    return ::cuda::std::span<T>(data(), size());
+  }
+#endif
   [[nodiscard]] device_async_resource_ref memory_resource() const noexcept
   {
     return storage_.memory_resource();
@@ -201,6 +215,12 @@ private:
   static ::hipmm_stream_t raw(cuda_stream_view stream) noexcept
   {
     return hipmm::compat::to_hipmm(stream.value());
+  }
+  static std::size_t bytes_of(std::size_t count)
+  {
+    RMM_EXPECTS(count <= std::numeric_limits<std::size_t>::max() / sizeof(T),
+                "Requested size overflows device_uvector storage.", rmm::invalid_argument);
+    return count * sizeof(T);
   }
   [[nodiscard]] ::hipmm_buffer *at(std::size_t index) const
   {

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/logger.hpp of RMM 23.12: the debug log, which the environment variable RMM_DEBUG_LOG_FILE names, else rmm_log.txt in the
- * working directory. hipmm's own log is written to it too, up to the level that the program is compiled with
- * (SPDLOG_ACTIVE_LEVEL), from the first call of logger() on.
+/* rmm/logger.hpp: the debug log. That of RMM 26 is in hipmm/compat/detail/rapids_log.hpp. In RMM 23.12 the environment variable
+ * RMM_DEBUG_LOG_FILE names it, else it is rmm_log.txt in the working directory. hipmm's own log is written to it too, up to the
+ * level that the program is compiled with (SPDLOG_ACTIVE_LEVEL), from the first call of logger() on.
  *
  * With HIPMM_COMPAT_SPDLOG the log is a logger of spdlog, as in RMM. Without it, it has the functions that programs call on
  * that logger, and needs no library; a program that names spdlog's levels finds them here if spdlog is not there. */
 #ifndef HIPMM_COMPAT_RMM_LOGGER_HPP
 #define HIPMM_COMPAT_RMM_LOGGER_HPP
+
+#include <hipmm/compat/detail/generation.hpp>
+#if HIPMM_COMPAT_RMM == 26
+#include <hipmm/compat/detail/rapids_log.hpp>
+#else
 
 #ifdef HIPMM_COMPAT_SPDLOG
 #include <fmt/format.h>
@@ -128,4 +133,5 @@ template <> struct fmt::formatter<rmm::detail::bytes> : fmt::ostream_formatter {
 #define RMM_LOG_ERROR(...)    HIPMM_COMPAT_LOG(SPDLOG_LEVEL_ERROR, __VA_ARGS__)
 #define RMM_LOG_CRITICAL(...) HIPMM_COMPAT_LOG(SPDLOG_LEVEL_CRITICAL, __VA_ARGS__)
 
+#endif /* HIPMM_COMPAT_RMM */
 #endif

@@ -1,8 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* rmm/resource_ref.hpp: a resource that somebody else owns, as the containers take it. In RMM 23.12 it is
- * cuda::mr::async_resource_ref<cuda::mr::device_accessible>; later releases call it device_async_resource_ref. */
+ * cuda::mr::async_resource_ref<cuda::mr::device_accessible>; later releases call it device_async_resource_ref. In RMM 26 it is
+ * cuda::mr::resource_ref<cuda::mr::device_accessible>. */
 #ifndef HIPMM_COMPAT_RMM_RESOURCE_REF_HPP
 #define HIPMM_COMPAT_RMM_RESOURCE_REF_HPP
+
+#include <hipmm/compat/detail/generation.hpp>
+#if HIPMM_COMPAT_RMM == 26
+
+#include "detail/error.hpp"
+#include <hipmm/compat/detail/cuda_mr.hpp>
+
+namespace rmm
+{
+
+using device_resource_ref = ::cuda::mr::synchronous_resource_ref<::cuda::mr::device_accessible>;
+using device_async_resource_ref = ::cuda::mr::resource_ref<::cuda::mr::device_accessible>;
+using host_resource_ref = ::cuda::mr::synchronous_resource_ref<::cuda::mr::host_accessible>;
+using host_async_resource_ref = ::cuda::mr::resource_ref<::cuda::mr::host_accessible>;
+using host_device_resource_ref =
+    ::cuda::mr::synchronous_resource_ref<::cuda::mr::host_accessible, ::cuda::mr::device_accessible>;
+using host_device_async_resource_ref =
+    ::cuda::mr::resource_ref<::cuda::mr::host_accessible, ::cuda::mr::device_accessible>;
+
+template <typename Resource> device_async_resource_ref to_device_async_resource_ref_checked(Resource *resource)
+{
+  RMM_EXPECTS(resource != nullptr, "Unexpected null resource pointer.");
+  return device_async_resource_ref{*resource};
+}
+
+} // namespace rmm
+
+#else
 
 #include "mr/device/device_memory_resource.hpp"
 #include <hipmm/compat/detail/foreign.hpp>
@@ -124,4 +153,5 @@ inline constexpr bool async_resource_with = std::is_convertible_v<Resource *, rm
 } // namespace cuda
 #endif
 
+#endif /* HIPMM_COMPAT_RMM */
 #endif

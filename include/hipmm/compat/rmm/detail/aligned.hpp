@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <new>
 
 namespace rmm
 {
@@ -53,6 +55,26 @@ using rmm::is_pointer_aligned;
 using rmm::is_pow2;
 using rmm::is_supported_alignment;
 using rmm::RMM_DEFAULT_HOST_ALIGNMENT;
+
+/* RMM 26's: more alignment than the function `alloc(bytes)` gives. The address that it returned is kept before the block. */
+template <typename Alloc> void *aligned_host_allocate(std::size_t bytes, std::size_t alignment, Alloc alloc)
+{
+  const std::size_t more = alignment + sizeof(void *);
+  if (bytes > SIZE_MAX - more) throw std::bad_alloc{};
+  const void *start = alloc(bytes + more);
+  if (!start) return nullptr;
+  const std::size_t address = reinterpret_cast<std::uintptr_t>(start) + sizeof start;
+  char *ptr = reinterpret_cast<char *>(align_up(address, alignment));
+  std::memcpy(ptr - sizeof start, &start, sizeof start);
+  return ptr;
+}
+template <typename Dealloc> void aligned_host_deallocate(void *ptr, std::size_t, std::size_t, Dealloc dealloc) noexcept
+{
+  void *start;
+  if (!ptr) return;
+  std::memcpy(&start, static_cast<char *>(ptr) - sizeof start, sizeof start);
+  dealloc(start);
+}
 
 } // namespace detail
 } // namespace rmm

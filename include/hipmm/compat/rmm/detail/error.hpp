@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rmm/detail/error.hpp of RMM 23.12: its exceptions, and the macros that throw them. */
+/* rmm/detail/error.hpp: RMM's exceptions, and the macros that throw them. */
 #ifndef HIPMM_COMPAT_RMM_DETAIL_ERROR_HPP
 #define HIPMM_COMPAT_RMM_DETAIL_ERROR_HPP
 
@@ -78,24 +78,32 @@ class invalid_argument : public std::invalid_argument
 #define RMM_EXPECTS(...) \
   HIPMM_COMPAT_FOURTH(__VA_ARGS__, HIPMM_COMPAT_EXPECTS_AS, HIPMM_COMPAT_EXPECTS, HIPMM_COMPAT_NONE)(__VA_ARGS__)
 #define HIPMM_COMPAT_EXPECTS(condition, reason) HIPMM_COMPAT_EXPECTS_AS(condition, reason, rmm::logic_error)
-#define HIPMM_COMPAT_EXPECTS_AS(condition, reason, Exception)           \
-  (!!(condition)) ? static_cast<void>(0) : throw Exception              \
-  {                                                                     \
-    "RMM failure at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": " reason \
+#define HIPMM_COMPAT_EXPECTS_AS(condition, reason, Exception)                                 \
+  (!!(condition)) ? static_cast<void>(0) : throw Exception                                    \
+  {                                                                                           \
+    HIPMM_COMPAT_REASON("RMM failure at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": ", reason) \
   }
+
+/* In RMM 26 the reason may be a std::string; before, it is a literal. */
+#if HIPMM_COMPAT_RMM == 26
+#define HIPMM_COMPAT_REASON(place, reason) std::string{place} + (reason)
+#else
+#define HIPMM_COMPAT_REASON(place, reason) place reason
+#endif
 
 #define RMM_FAIL(...) \
   HIPMM_COMPAT_THIRD(__VA_ARGS__, HIPMM_COMPAT_FAIL_AS, HIPMM_COMPAT_FAIL, HIPMM_COMPAT_NONE)(__VA_ARGS__)
 #define HIPMM_COMPAT_FAIL(reason) HIPMM_COMPAT_FAIL_AS(reason, rmm::logic_error)
-#define HIPMM_COMPAT_FAIL_AS(reason, Exception)                        \
-  throw Exception                                                      \
-  {                                                                    \
-    "RMM failure at:" __FILE__ ":" RMM_STRINGIFY(__LINE__) ": " reason \
+#define HIPMM_COMPAT_FAIL_AS(reason, Exception)                                              \
+  throw Exception                                                                            \
+  {                                                                                          \
+    HIPMM_COMPAT_REASON("RMM failure at:" __FILE__ ":" RMM_STRINGIFY(__LINE__) ": ", reason) \
   }
 
-#define HIPMM_COMPAT_CUDA_MESSAGE(error)                                                                      \
-  (std::string{"CUDA error at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": "} + cudaGetErrorName(error) + " " + \
-   cudaGetErrorString(error))
+#define HIPMM_COMPAT_CUDA_MESSAGE(error) HIPMM_COMPAT_CUDA_MESSAGE_OF(error, "")
+#define HIPMM_COMPAT_CUDA_MESSAGE_OF(error, what)                                                                     \
+  (std::string{"CUDA error"} + (what) + " at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": " + cudaGetErrorName(error) + \
+   " " + cudaGetErrorString(error))
 
 /* A failed call of the runtime as an exception. */
 #define RMM_CUDA_TRY(...) \
@@ -110,27 +118,38 @@ class invalid_argument : public std::invalid_argument
     }                                                        \
   } while (0)
 
-/* The same for an allocation. */
-#define RMM_CUDA_TRY_ALLOC(call)                                                                                  \
-  do {                                                                                                            \
-    const cudaError_t rmm_error = (call);                                                                         \
-    if (rmm_error != cudaSuccess) {                                                                               \
-      static_cast<void>(cudaGetLastError());                                                                      \
-      if (rmm_error == cudaErrorMemoryAllocation) throw rmm::out_of_memory{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)}; \
-      throw rmm::bad_alloc{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)};                                                 \
-    }                                                                                                             \
+/* The same for an allocation, of RMM 26 also with the number of its bytes. */
+#define RMM_CUDA_TRY_ALLOC(...)                                                                                \
+  HIPMM_COMPAT_THIRD(__VA_ARGS__, HIPMM_COMPAT_CUDA_TRY_BYTES, HIPMM_COMPAT_CUDA_TRY_ALLOC, HIPMM_COMPAT_NONE) \
+  (__VA_ARGS__)
+#define HIPMM_COMPAT_CUDA_TRY_ALLOC(call) HIPMM_COMPAT_CUDA_TRY_MEMORY(call, "")
+#define HIPMM_COMPAT_CUDA_TRY_BYTES(call, bytes) \
+  HIPMM_COMPAT_CUDA_TRY_MEMORY(call, " (failed to allocate " + std::to_string(bytes) + " bytes)")
+#define HIPMM_COMPAT_CUDA_TRY_MEMORY(call, what)                                         \
+  do {                                                                                   \
+    const cudaError_t rmm_error = (call);                                                \
+    if (rmm_error != cudaSuccess) {                                                      \
+      static_cast<void>(cudaGetLastError());                                             \
+      const std::string rmm_message = HIPMM_COMPAT_CUDA_MESSAGE_OF(rmm_error, what);     \
+      if (rmm_error == cudaErrorMemoryAllocation) throw rmm::out_of_memory{rmm_message}; \
+      throw rmm::bad_alloc{rmm_message};                                                 \
+    }                                                                                    \
   } while (0)
 
 /* For destructors: a failure ends a program that was built with assertions. */
 #ifdef NDEBUG
-#define RMM_ASSERT_CUDA_SUCCESS(call) static_cast<void>(call)
+#define RMM_ASSERT_CUDA_SUCCESS(call)               static_cast<void>(call)
+#define RMM_ASSERT_CUDA_SUCCESS_SAFE_SHUTDOWN(call) static_cast<void>(call)
 #else
-#define RMM_ASSERT_CUDA_SUCCESS(call)                                                       \
+#define RMM_ASSERT_CUDA_SUCCESS(call)               HIPMM_COMPAT_ASSERT_CUDA(call, cudaSuccess)
+/* Of RMM 26: not if the runtime is gone already. */
+#define RMM_ASSERT_CUDA_SUCCESS_SAFE_SHUTDOWN(call) HIPMM_COMPAT_ASSERT_CUDA(call, cudaErrorCudartUnloading)
+#define HIPMM_COMPAT_ASSERT_CUDA(call, allowed)                                             \
   do {                                                                                      \
     const cudaError_t rmm_error = (call);                                                   \
-    if (rmm_error != cudaSuccess)                                                           \
+    if (rmm_error != cudaSuccess && rmm_error != (allowed))                                 \
       std::cerr << "CUDA Error detected. " << HIPMM_COMPAT_CUDA_MESSAGE(rmm_error) << '\n'; \
-    assert(rmm_error == cudaSuccess);                                                       \
+    assert(rmm_error == cudaSuccess || rmm_error == (allowed));                             \
   } while (0)
 #endif
 

@@ -35,9 +35,7 @@ public:
 
   [[nodiscard]] hipmm::compat::mempool_handle pool_handle() const noexcept
   {
-    void *handle = nullptr;
-    const ::hipmm_status status = ::hipmm_resource_pool_handle(behind().get(), &handle);
-    return status == HIPMM_OK ? static_cast<hipmm::compat::mempool_handle>(handle) : nullptr;
+    return hipmm::compat::pool_handle_of(behind());
   }
   [[nodiscard]] bool supports_streams() const noexcept override
   {

@@ -4,10 +4,8 @@
 #define HIPMM_COMPAT_RMM_MR_DEVICE_LOGGING_RESOURCE_ADAPTOR_HPP
 
 #include <hipmm/compat/detail/adaptor.hpp>
-#include <hipmm/compat/detail/log_rows.hpp>
+#include <hipmm/compat/detail/adaptor_parts.hpp>
 
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -42,12 +40,8 @@ public:
   {
   }
   logging_resource_adaptor(Upstream *upstream, std::ostream &stream, bool auto_flush = false)
-      : base{upstream, make(upstream,
-                            [&stream, auto_flush](const char *row) {
-                              stream << row << '\n';
-                              if (auto_flush) stream.flush();
-                            })},
-        flush_{[&stream] { stream.flush(); }}
+      : base{upstream, make(upstream, hipmm::compat::rows_to(stream, auto_flush))}, flush_{
+                                                                                        [&stream] { stream.flush(); }}
   {
   }
   logging_resource_adaptor(Upstream &upstream, std::ostream &stream, bool auto_flush = false)
@@ -80,9 +74,7 @@ public:
   /* What the environment variable RMM_LOG_FILE says; logic_error without it. */
   [[nodiscard]] static std::string get_default_filename()
   {
-    const char *name = ::secure_getenv("RMM_LOG_FILE");
-    RMM_EXPECTS(name != nullptr, "RMM logging requested without an explicit file name, but RMM_LOG_FILE is unset");
-    return name;
+    return hipmm::compat::default_log_name();
   }
 
 private:
@@ -91,7 +83,7 @@ private:
       : base{upstream, make(upstream, write_to(logger, auto_flush))}, flush_{[logger] { logger->flush(); }}
   {
   }
-  static std::function<void(const char *row)> write_to(std::shared_ptr<spdlog::logger> logger, bool auto_flush)
+  static hipmm::compat::row_function write_to(std::shared_ptr<spdlog::logger> logger, bool auto_flush)
   {
     logger->set_pattern("%v");
     if (auto_flush) logger->flush_on(spdlog::level::info);
@@ -101,22 +93,13 @@ private:
 
   static hipmm::compat::backing make(Upstream *upstream, const std::string &filename, bool auto_flush)
   {
-    const typename base::below below{upstream};
-    const std::filesystem::path folder = std::filesystem::path{filename}.parent_path();
-    if (!folder.empty()) std::filesystem::create_directories(folder);
-    std::string name; /* hipmm gives a percent sign a meaning */
-    for (const char each : filename) name += each == '%' ? std::string{"%%"} : std::string{each};
-    return below.make("logging", {{"file", name}, {"auto_flush", auto_flush}});
+    return typename base::below{upstream}.make("logging", hipmm::compat::log_options(filename, auto_flush));
   }
 
-  static hipmm::compat::backing make(Upstream *upstream, std::function<void(const char *row)> output)
+  static hipmm::compat::backing make(Upstream *upstream, hipmm::compat::row_function output)
   {
-    using rows = hipmm::compat::log_rows;
     const typename base::below below{upstream};
-    const auto describe = [](rows *arg) { return ::hipmm_hooks{sizeof(::hipmm_hooks), rows::kinds, rows::write, arg}; };
-    return {hipmm::compat::make_resource_with(below.device, "hooks", below.upstream.resource, "hooks",
-                                              std::make_unique<rows>(std::move(output)), describe),
-            below.upstream.is_exception_passed};
+    return hipmm::compat::make_log(below.device, below.upstream, std::move(output));
   }
 
   std::function<void()> flush_; /* of a stream of the program; empty: the file */

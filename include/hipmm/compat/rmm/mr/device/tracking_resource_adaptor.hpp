@@ -3,17 +3,14 @@
 #ifndef HIPMM_COMPAT_RMM_MR_DEVICE_TRACKING_RESOURCE_ADAPTOR_HPP
 #define HIPMM_COMPAT_RMM_MR_DEVICE_TRACKING_RESOURCE_ADAPTOR_HPP
 
-#include "../../detail/stack_trace.hpp"
 #include "../../logger.hpp"
 #include <hipmm/compat/detail/adaptor.hpp>
+#include <hipmm/compat/detail/adaptor_parts.hpp>
 
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <sstream>
 #include <string>
-#include <utility>
 
 namespace rmm::mr
 {
@@ -25,15 +22,11 @@ class tracking_resource_adaptor final : public hipmm::compat::adaptor<tracking_r
   using base = hipmm::compat::adaptor<tracking_resource_adaptor<Upstream>, Upstream>;
 
 public:
-  struct allocation_info {
-    std::unique_ptr<rmm::detail::stack_trace> strace; /* if they are captured */
-    std::size_t allocation_size;
-  };
+  using allocation_info = hipmm::compat::allocation_info;
 
   tracking_resource_adaptor(Upstream *upstream, bool capture_stacks = false)
-      : base{upstream, typename base::below{upstream}.make("tracking", {{"capture_stacks", capture_stacks},
-                                                                        {"report_at_end", false},
-                                                                        {"most_reported", most_reported}})},
+      : base{upstream,
+             typename base::below{upstream}.make("tracking", hipmm::compat::tracking_options(capture_stacks))},
         captures_stacks_{capture_stacks}
   {
   }
@@ -45,15 +38,7 @@ public:
   /* As of this call; the next call changes the map. */
   const std::map<void *, allocation_info> &get_outstanding_allocations() const
   {
-    allocations_.clear();
-    const auto add = [](void *arg, const ::hipmm_extent *extent) {
-      if (extent->state != HIPMM_EXTENT_LIVE) return;
-      auto &found = *static_cast<std::map<void *, allocation_info> *>(arg);
-      found.emplace(const_cast<void *>(extent->ptr), allocation_info{nullptr, extent->bytes});
-    };
-    hipmm::compat::check(::hipmm_resource_visit_blocks(this->behind().get(), add, &allocations_));
-    if (captures_stacks_) add_traces();
-    return allocations_;
+    return allocations_ = hipmm::compat::live_allocations(this->behind(), captures_stacks_);
   }
   std::size_t get_allocated_bytes() const noexcept
   {
@@ -63,13 +48,7 @@ public:
   /* A line for each allocation, with the lines of its stack trace behind it. */
   std::string get_outstanding_allocations_str() const
   {
-    std::ostringstream lines;
-    for (const auto &[ptr, info] : get_outstanding_allocations()) {
-      lines << ptr << ": " << info.allocation_size << " B";
-      if (info.strace) lines << " : callstack:\n" << *info.strace;
-      lines << '\n';
-    }
-    return lines.str();
+    return hipmm::compat::lines_of(get_outstanding_allocations());
   }
   void log_outstanding_allocations() const
   {
@@ -77,28 +56,6 @@ public:
   }
 
 private:
-  static constexpr int most_reported = 1 << 30;
-
-  /* The report has a line for each block, "ADDRESS: BYTES B …", and the lines of its trace behind it, indented. */
-  void add_traces() const
-  {
-    std::istringstream report{this->behind().report()};
-    rmm::detail::stack_trace *trace = nullptr;
-    for (std::string line; std::getline(report, line);) {
-      if (line.rfind("  ", 0) == 0) {
-        if (trace) trace->add(line.substr(2));
-        continue;
-      }
-      void *ptr = nullptr;
-      trace = nullptr;
-      if (!(std::istringstream{line} >> ptr)) continue;
-      const auto found = allocations_.find(ptr);
-      if (found == allocations_.end()) continue;
-      found->second.strace = std::make_unique<rmm::detail::stack_trace>(rmm::detail::stack_trace::empty());
-      trace = found->second.strace.get();
-    }
-  }
-
   bool captures_stacks_;
   mutable std::map<void *, allocation_info> allocations_;
 };

@@ -3,6 +3,13 @@
 #ifndef HIPMM_COMPAT_RMM_MR_HOST_HOST_MEMORY_RESOURCE_HPP
 #define HIPMM_COMPAT_RMM_MR_HOST_HOST_MEMORY_RESOURCE_HPP
 
+#include <hipmm/compat/detail/generation.hpp>
+#if HIPMM_COMPAT_RMM != 23
+#error \
+    "this header is of RMM 23.12; a program for RMM 26 (HIPMM_COMPAT_RMM=26) includes <rmm/mr/...> without device/ and host/"
+#include <HIPMM_COMPAT_RMM>
+#endif
+
 #include <hipmm/compat/detail/cuda_mr.hpp>
 
 #include <cstddef>

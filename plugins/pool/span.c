@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* span.c: the functions of hipmm/span.h. Spans lie in ranges of their own, without blocks. Where a program commits memory, chunks
+ * of one granule are mapped, since a chunk can only be unmapped as a whole. Such a chunk is never idle, so nothing moves or
+ * releases it. What is decommitted becomes an unmapped chunk, which the next commit or allocation of the pool uses first. */
+#include "../common/sizes.h"
+#include "allocate.h"
+
+#include <string.h>
+
+static const struct addresses *span_addresses(const struct pool *pool)
+{
+  return &pool->backing.granules.chunks.addresses;
+}
+
+/* ---- The spans that there are. The caller holds the lock ---- */
+
+/* span_holds() reads it without the lock. */
+static void spans_set_count(struct spans *spans, uint32_t n)
+{
+  __atomic_store_n(&spans->n, n, __ATOMIC_RELAXED);
+}
+
+/* The number of spans that start below the address. */
+static uint32_t spans_below(const struct spans *spans, uint64_t address)
+{
+  uint32_t low = 0, high = spans->n;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (spans->items[middle].start < address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The span that `ptr` lies in; NULL if there is none. */
+static struct span *spans_at(const struct spans *spans, const void *ptr)
+{
+  uint32_t below = spans_below(spans, (uintptr_t)ptr + 1);
+  struct span *span = below ? &spans->items[below - 1] : NULL;
+  return span && (uintptr_t)ptr - span->start < span->bytes ? span : NULL;
+}
+
+bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end)
+{
+  uint64_t stop = span->start + span->bytes;
+  if (*end >= stop) return false;
+  *start = addresses_first(span_addresses(pool), *end, stop, true);
+  if (*start == stop) return false;
+  *end = addresses_first(span_addresses(pool), *start, stop, false);
+  return true;
+}
+
+bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out)
+{
+  if (!__atomic_load_n(&pool->spans.n, __ATOMIC_RELAXED)) return false; /* most pools have none */
+  if (biased_lock_enter(&pool->lock, pool->services)) return false;
+  const struct span *span = spans_at(&pool->spans, ptr);
+  if (span) *span_out = (struct hipmm_block){(void *)(uintptr_t)span->start, span->bytes};
+  biased_lock_release(&pool->lock);
+  return span != NULL;
+}
+
+void spans_close(struct pool *pool)
+{
+  pool->services->host_free(pool->services, pool->spans.items, pool->spans.room * sizeof *pool->spans.items);
+}
+
+/* ---- Creating ---- */
+
+static enum hipmm_status spans_make_room(struct pool *pool)
+{
+  const struct hipmm_services *services = pool->services;
+  struct spans *spans = &pool->spans;
+  uint32_t room = spans->room ? 2 * spans->room : 16;
+  if (spans->n < spans->room) return HIPMM_OK;
+  struct span *items = services->host_allocate(services, room * sizeof *items);
+  if (!items)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's spans", 0, 0, 0);
+  if (spans->n) memcpy(items, spans->items, spans->n * sizeof *items);
+  spans_close(pool);
+  spans->items = items;
+  spans->room = room;
+  return HIPMM_OK;
+}
+
+/* The first address in the range with `bytes` that no span has; 0 if there is none. */
+static uint64_t spans_find_in(const struct spans *spans, const struct range *range, uint64_t bytes)
+{
+  uint64_t at = range->start, end = range->start + range->bytes;
+  for (uint32_t i = spans_below(spans, at); i < spans->n && spans->items[i].start < end; i++) {
+    if (spans->items[i].start - at >= bytes) return at;
+    at = spans->items[i].start + spans->items[i].bytes;
+  }
+  return end - at >= bytes ? at : 0;
+}
+
+/* Each range has as many addresses as all before it, if the process has so many left, since there are few ranges. */
+static enum hipmm_status spans_reserve(struct pool *pool, uint64_t bytes, uint64_t *start_out)
+{
+  struct chunks *chunks = &pool->backing.granules.chunks;
+  struct spans *spans = &pool->spans;
+  const struct range *range;
+  enum hipmm_status status = HIPMM_E_LIMIT;
+  if (spans->range_bytes > bytes) status = chunks_reserve(chunks, spans->range_bytes, &range);
+  if (status) status = chunks_reserve(chunks, bytes, &range);
+  if (status == HIPMM_E_LIMIT)
+    return pool->services->refuse(pool->services, status,
+                                  "cannot reserve {0:bytes} of addresses: the pool has {1} ranges of addresses, and no "
+                                  "more; create fewer or smaller spans",
+                                  bytes, MAX_RANGES, 0);
+  if (status) return status;
+  chunks->addresses.ranges[chunks->addresses.n_ranges - 1].is_of_spans = true;
+  spans->range_bytes += range->bytes;
+  *start_out = range->start;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status spans_add(struct pool *pool, uint64_t bytes, uint64_t *start_out)
+{
+  const struct addresses *addresses = span_addresses(pool);
+  struct spans *spans = &pool->spans;
+  uint64_t start = 0;
+  enum hipmm_status status = spans_make_room(pool);
+  if (status) return status;
+  for (uint32_t i = 0; !start && i < addresses->n_ranges; i++)
+    if (addresses->ranges[i].is_of_spans) start = spans_find_in(spans, &addresses->ranges[i], bytes);
+  if (!start) status = spans_reserve(pool, bytes, &start);
+  if (status) return status;
+  uint32_t at = spans_below(spans, start);
+  memmove(&spans->items[at + 1], &spans->items[at], (spans->n - at) * sizeof *spans->items);
+  spans->items[at] = (struct span){start, bytes};
+  spans_set_count(spans, spans->n + 1);
+  *start_out = start;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status span_create(void *self, size_t bytes, size_t *granule_out, void **ptr_out)
+{
+  struct pool *pool = self;
+  const struct hipmm_services *services = pool->services;
+  uint64_t start = 0;
+  if (!pool->backing.ops->moves)
+    return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
+                          "the pool has segments, which have no addresses without memory; set \"growth\": \"mapped\", "
+                          "with the pool directly over a `device` resource");
+  if (bytes - 1 >= SIZES_MOST_BYTES)
+    return services->refuse(services, HIPMM_E_ARGUMENT, "a span of {0} bytes: it has 1 byte to {1:bytes}", bytes,
+                            SIZES_MOST_BYTES, 0);
+  enum hipmm_status status = biased_lock_enter(&pool->lock, services);
+  if (status) return status;
+  status = spans_add(pool, addresses_round_up(span_addresses(pool), bytes), &start);
+  biased_lock_release(&pool->lock);
+  if (status) return status;
+  *granule_out = span_addresses(pool)->granule_bytes;
+  *ptr_out = (void *)(uintptr_t)start;
+  return HIPMM_OK;
+}
+
+/* ---- Granules. The caller holds the lock ---- */
+
+static void span_count(struct pool *pool, uint64_t bytes)
+{
+  pool->heap.live_bytes += bytes;
+  pool->heap.requested_bytes += bytes;
+}
+
+/* A new chunk of a granule. Where a chunk takes a descriptor, a span of many granules would take all that the process has. */
+static enum hipmm_status span_create_chunk(struct chunks *chunks, uint32_t *chunk_out)
+{
+  if (!chunks->most || chunks->live < chunks->most) return chunk_create(chunks, 1, chunk_out);
+  return chunks->services->refuse(chunks->services, HIPMM_E_OUT_OF_MEMORY,
+                                  "no granule more can be committed: each takes an open file of this runtime, and the "
+                                  "pool has {0}, which is its share; raise the limit (ulimit -n)",
+                                  chunks->live, 0, 0);
+}
+
+/* An unmapped chunk of a granule: of idle memory, or else new. */
+static enum hipmm_status span_obtain_chunk(struct pool *pool, uint32_t *chunk_out)
+{
+  struct chunks *chunks = &pool->backing.granules.chunks;
+  *chunk_out = idle_obtain_unmapped(chunks, &pool->heap, 1, STREAM_READY);
+  if (*chunk_out) return HIPMM_OK;
+  enum hipmm_status status = idle_detach(chunks, &pool->heap, STREAM_READY, 1, chunk_out);
+  if (!status) pool->backing.granules.moves++;
+  return status == HIPMM_E_OUT_OF_MEMORY ? span_create_chunk(chunks, chunk_out) : status;
+}
+
+static enum hipmm_status span_map(struct pool *pool, uint64_t address, uint32_t *chunk_out)
+{
+  struct chunks *chunks = &pool->backing.granules.chunks;
+  enum hipmm_status status = span_obtain_chunk(pool, chunk_out);
+  if (status) return status;
+  status = chunk_map(chunks, *chunk_out, address);
+  if (status)
+    chunks_add_unmapped(chunks, *chunk_out);
+  else
+    span_count(pool, chunk_bytes(chunks, *chunk_out));
+  return status;
+}
+
+/* While the pool is suspended, the chunk has no memory, and is dropped. */
+static enum hipmm_status span_unmap(struct pool *pool, uint32_t chunk)
+{
+  struct chunks *chunks = &pool->backing.granules.chunks;
+  enum hipmm_status status = chunk_unmap(chunks, chunk);
+  if (status) return status;
+  span_count(pool, -chunk_bytes(chunks, chunk));
+  if (chunks->is_suspended) return chunk_destroy(chunks, chunk);
+  chunks_add_unmapped(chunks, chunk);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status span_unmap_all(struct pool *pool, uint64_t start, uint64_t end)
+{
+  uint64_t at = start, begin;
+  enum hipmm_status status = HIPMM_OK;
+  for (uint32_t chunk; !status && (chunk = chunks_next(&pool->backing.granules.chunks, &at, end, &begin));)
+    status = span_unmap(pool, chunk);
+  return status;
+}
+
+/* Maps memory at each uncommitted granule, or after a failure at none. Through `next` it finds the chunks that it has mapped. */
+static enum hipmm_status span_map_all(struct pool *pool, uint64_t start, uint64_t end)
+{
+  const struct chunks *chunks = &pool->backing.granules.chunks;
+  uint32_t mapped = CHUNK_NONE, chunk = CHUNK_NONE;
+  enum hipmm_status status = HIPMM_OK;
+  for (uint64_t at = start; at < end && (at = addresses_first(&chunks->addresses, at, end, false)) < end;) {
+    status = span_map(pool, at, &chunk);
+    if (status) break;
+    chunk_of(chunks, chunk)->next = mapped;
+    mapped = chunk;
+  }
+  while (status && mapped) {
+    chunk = mapped;
+    mapped = chunk_of(chunks, chunk)->next;
+    (void)span_unmap(pool, chunk); /* what stays mapped stays committed */
+  }
+  return status;
+}
+
+/* ---- Committing ---- */
+
+static enum hipmm_status span_attempt(struct pool *pool, uint64_t start, uint64_t end, const struct request *request)
+{
+  enum hipmm_status status = backing_check_available(&pool->backing, &pool->heap, request);
+  return status ? status : span_map_all(pool, start, end);
+}
+
+/* In place of all idle memory, as miss.c does for an allocation. */
+static enum hipmm_status span_exchange(struct pool *pool, uint64_t start, uint64_t end, const struct request *request,
+                                       enum hipmm_status status)
+{
+  if (streams_any_captured(&pool->heap.streams, STREAM_READY)) return status;
+  caches_flush(&pool->caches, &pool->heap);
+  status = pool_complete(pool, STREAM_READY, status);
+  if (!status) status = backing_check_available(&pool->backing, &pool->heap, request);
+  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  if (!status) status = span_attempt(pool, start, end, request);
+  if (!status) slack_update(&pool->backing.granules.slack, pool->heap.live_bytes); /* the release began its peak anew */
+  return status;
+}
+
+static enum hipmm_status span_commit_range(struct pool *pool, uint64_t start, uint64_t end)
+{
+  struct slack *slack = &pool->backing.granules.slack;
+  uint64_t held_bytes = backing_bytes(&pool->backing), peak_bytes = slack->peak_bytes;
+  uint64_t missing = addresses_uncommitted(span_addresses(pool), start, end) * span_addresses(pool)->granule_bytes;
+  const struct request request = {
+      .bytes = missing, .alignment = HIPMM_ALIGNMENT, .requested = missing, .stream = STREAM_READY};
+  if (!missing) return HIPMM_OK;
+  slack_update(slack, pool->heap.live_bytes + missing);
+  enum hipmm_status status = span_attempt(pool, start, end, &request);
+  if (hipmm_is_out_of_memory(status)) status = span_exchange(pool, start, end, &request, status);
+  if (!status) return HIPMM_OK;
+  if (slack->peak_bytes > peak_bytes) slack->peak_bytes = peak_bytes; /* else a release began it anew */
+  if (backing_bytes(&pool->backing) > held_bytes) backing_release_idle(&pool->backing, &pool->heap, held_bytes);
+  return explain_failure(&pool->backing, &pool->heap, status, &request);
+}
+
+/* Finds the span, and checks that the range is of whole granules in it. */
+static enum hipmm_status span_find(const struct pool *pool, const void *ptr, size_t offset, size_t bytes,
+                                   struct span **span_out)
+{
+  const struct hipmm_services *services = pool->services;
+  uint64_t granule_bytes = span_addresses(pool)->granule_bytes;
+  struct span *span = spans_at(&pool->spans, ptr);
+  if (!span || span->start != (uintptr_t)ptr)
+    return services->refuse(services, HIPMM_E_POINTER, "no span starts at {0:hex}: it was destroyed before",
+                            (uintptr_t)ptr, 0, 0);
+  if (offset % granule_bytes || bytes % granule_bytes)
+    return services->refuse(services, HIPMM_E_ARGUMENT,
+                            "offset {0} and bytes {1} of a span are not multiples of its granule of {2} bytes", offset,
+                            bytes, granule_bytes);
+  if (offset > span->bytes || bytes > span->bytes - offset)
+    return services->refuse(services, HIPMM_E_ARGUMENT, "{0:bytes} from offset {1} on end beyond the span of {2:bytes}",
+                            bytes, offset, span->bytes);
+  *span_out = span;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status span_commit_once(struct pool *pool, const void *ptr, size_t offset, size_t bytes)
+{
+  struct span *span;
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  status = span_find(pool, ptr, offset, bytes, &span);
+  if (!status && pool->backing.granules.chunks.is_suspended)
+    status = pool->services->refuse(pool->services, HIPMM_E_STATE,
+                                    "cannot commit {0:bytes}: it is suspended; resume it first "
+                                    "(hipmm_resource_resume())",
+                                    bytes, 0, 0);
+  if (!status && bytes) status = span_commit_range(pool, span->start + offset, span->start + offset + bytes);
+  biased_lock_release(&pool->lock);
+  return status;
+}
+
+/* Where memory is short, the heaps of threads give back what is idle. */
+static enum hipmm_status span_commit(void *self, void *ptr, size_t offset, size_t bytes)
+{
+  struct pool *pool = self;
+  enum hipmm_status status = span_commit_once(pool, ptr, offset, bytes);
+  if (!hipmm_is_out_of_memory(status) || !thread_heaps_arena(&pool->heaps) || thread_heaps_trim(&pool->heaps))
+    return status;
+  return span_commit_once(pool, ptr, offset, bytes);
+}
+
+/* ---- Decommitting ---- */
+
+static enum hipmm_status span_refuse_captured(const struct pool *pool)
+{
+  return pool->services->refuse(pool->services, HIPMM_E_STATE,
+                                "a graph is being captured; decommit memory of spans after the capture", 0, 0, 0);
+}
+
+/* Without the lock. */
+static enum hipmm_status span_wait(const struct pool *pool, hipmm_stream_t stream)
+{
+  const struct hipmm_services *services = pool->services;
+  int previous = services->enter_device(services);
+  bool is_captured = hipmm_stream_is_captured(services->hip, stream);
+  int code = is_captured ? 0 : services->hip->StreamSynchronize(stream);
+  enum hipmm_status status = is_captured ? span_refuse_captured(pool)
+                             : code      ? services->refuse_hip(services, "hipStreamSynchronize", code, 0)
+                                         : HIPMM_OK;
+  services->leave_device(services, previous);
+  return status;
+}
+
+static enum hipmm_status span_decommit_locked(struct pool *pool, const struct span *span, uint64_t offset,
+                                              uint64_t bytes)
+{
+  const struct streams *streams = &pool->heap.streams;
+  if (streams_any_captured(streams, STREAM_READY) || streams_any_may_be_captured(streams))
+    return span_refuse_captured(pool);
+  return span_unmap_all(pool, span->start + offset, span->start + offset + bytes);
+}
+
+static enum hipmm_status span_decommit(void *self, void *ptr, size_t offset, size_t bytes, hipmm_stream_t stream)
+{
+  struct pool *pool = self;
+  struct span *span;
+  enum hipmm_status status = span_wait(pool, stream);
+  if (!status) status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  status = span_find(pool, ptr, offset, bytes, &span);
+  if (!status) status = span_decommit_locked(pool, span, offset, bytes);
+  biased_lock_release(&pool->lock);
+  return status;
+}
+
+static enum hipmm_status span_destroy(void *self, void *ptr, hipmm_stream_t stream)
+{
+  struct pool *pool = self;
+  struct spans *spans = &pool->spans;
+  struct span *span;
+  enum hipmm_status status = span_wait(pool, stream);
+  if (!status) status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  status = span_find(pool, ptr, 0, 0, &span);
+  if (!status) status = span_decommit_locked(pool, span, 0, span->bytes);
+  if (!status) {
+    memmove(span, span + 1, (size_t)(&spans->items[spans->n] - (span + 1)) * sizeof *span);
+    spans_set_count(spans, spans->n - 1);
+  }
+  biased_lock_release(&pool->lock);
+  return status;
+}
+
+static int span_find_holding(void *self, const void *ptr, struct hipmm_block *span_out)
+{
+  return span_holds(self, ptr, span_out);
+}
+
+const struct hipmm_spans pool_spans = {.struct_size = sizeof pool_spans,
+                                       .create = span_create,
+                                       .commit = span_commit,
+                                       .decommit = span_decommit,
+                                       .destroy = span_destroy,
+                                       .find = span_find_holding};

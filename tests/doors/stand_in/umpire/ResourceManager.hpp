@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// ResourceManager.hpp: all of the stand-in is in one file.
+#include "strategy/AllocationStrategy.hpp"
