@@ -154,10 +154,19 @@ void lifecycle_drop_surplus(void)
   lifecycle_end_change((enum lifecycle)atomic_load(&lifecycle_now));
 }
 
+static void (*_Atomic at_end)(void);
+
+void lifecycle_watch_end(void (*function)(void))
+{
+  atomic_store(&at_end, function);
+}
+
 void lifecycle_await_calls(void)
 {
   atomic_store(&lifecycle_now, LIFECYCLE_CLOSING);
   callers_await();
+  void (*function)(void) = atomic_load(&at_end);
+  if (function) function();
 }
 
 void lifecycle_end_change(enum lifecycle now)

@@ -88,8 +88,10 @@ extern atomic_uint lifecycle_own_stacks;
 /* Within a change: the runtime is open, and stays in the process. */
 void lifecycle_mark_runtime(void);
 
-/* Within a change: refuses new calls that use the table, and waits for those under way. */
+/* Within a change: refuses new calls that use the table, and waits for those under way. What was given to
+ * lifecycle_watch_end() is called then: it may use the table. There is one, for the frameworks. */
 void lifecycle_await_calls(void);
+void lifecycle_watch_end(void (*function)(void));
 
 /* ---- Entering ---- */
 

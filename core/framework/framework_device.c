@@ -99,7 +99,7 @@ static void framework_set_resource(struct framework_device *device, int number, 
     device->device = number;
     device->resource = resource;
     memset(device->streams, 0, sizeof device->streams);
-    atomic_store(&device->n_begun, 0);
+    atomic_store(&device->n_apart, 0);
     atomic_store(&device->live, 0);
     atomic_store(&device->peak, 0);
     atomic_store_explicit(&device->generation, generation, memory_order_release);

@@ -14,9 +14,9 @@ enum { FRAMEWORK_STREAMS = 512 };
 struct framework_device {
   atomic_uint generation; /* of the table of devices that the rest is about; 0: none yet */
   int device;
-  struct hipmm_resource *resource;                   /* current at the first use: of blocks without a record */
-  atomic_size_t limit;                               /* SIZE_MAX: none */
-  atomic_uint n_begun;                               /* private pools of PyTorch that take allocations */
+  struct hipmm_resource *resource; /* current at the first use: of blocks without a record */
+  atomic_size_t limit;             /* SIZE_MAX: none */
+  atomic_uint n_apart; /* PyTorch's private pools that take allocations, and its blocks that wait for streams */
   _Alignas(64) atomic_size_t live;                   /* bytes, as requested */
   atomic_size_t peak;                                /* of them */
   hipmm_stream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that are retained; open addressing */

@@ -86,12 +86,17 @@ static inline void *torch_allocate_counted(struct framework_device *device, size
   return ptr;
 }
 
-static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
+/* There are private pools, or blocks that wait for further streams: the resource gets those whose wait is over, and all of them
+ * when memory is short. */
+static void *torch_allocate_apart(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   struct torch_pool *pool;
+  torch_waiting_free(device, false);
   void *ptr = torch_pool_allocate(device, bytes, stream, &pool);
   if (ptr) return ptr;
   ptr = torch_allocate_counted(device, bytes, stream);
+  if (!ptr && hipmm_is_out_of_memory(torch_last_status()) && torch_waiting_free(device, true))
+    ptr = torch_allocate_counted(device, bytes, stream);
   if (!pool || torch_pool_adopt(pool, ptr) || !ptr) return ptr;
   framework_free(device, ptr, bytes, stream);
   error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -101,8 +106,8 @@ static void *torch_allocate_in_pool(struct framework_device *device, size_t byte
 static inline void *torch_allocate_for(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   if (__builtin_expect(!framework_has_stream(device, stream), 0)) framework_retain_stream(device, stream);
-  bool is_begun = atomic_load_explicit(&device->n_begun, memory_order_acquire) != 0;
-  return __builtin_expect(is_begun, 0) ? torch_allocate_in_pool(device, bytes, stream)
+  bool is_apart = atomic_load_explicit(&device->n_apart, memory_order_acquire) != 0;
+  return __builtin_expect(is_apart, 0) ? torch_allocate_apart(device, bytes, stream)
                                        : torch_allocate_counted(device, bytes, stream);
 }
 
@@ -189,7 +194,7 @@ void hipmm_torch_reset(void)
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
     struct hipmm_resource *current = device_table_resource_if_built(number);
-    torch_pool_free_waiting(call.device);
+    torch_waiting_free(call.device, true);
     if (hipmm_resource_trim(call.device->resource, 0) ||
         (current != call.device->resource && hipmm_resource_trim(current, 0)))
       framework_log_failure("torch", "idle memory is not freed");

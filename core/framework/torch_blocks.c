@@ -81,7 +81,7 @@ static bool torch_uses_add(struct torch_use **uses, hipmm_stream_t stream, int d
     if (use->stream == stream && use->device == device) return true;
   struct torch_use *use = malloc(sizeof *use);
   if (!use) return false;
-  *use = (struct torch_use){stream, device, *uses};
+  *use = (struct torch_use){stream, device, NULL, *uses};
   *uses = use;
   return true;
 }
@@ -139,6 +139,7 @@ void torch_uses_free(struct torch_use *uses)
   while (uses) {
     struct torch_use *use = uses;
     uses = use->next;
+    stream_event_drop(use->event);
     free(use);
   }
 }
@@ -149,6 +150,7 @@ bool torch_uses_have(struct torch_use **uses, hipmm_stream_t stream, bool remove
   struct torch_use *found = *uses;
   if (found && removes) {
     *uses = found->next;
+    stream_event_drop(found->event);
     free(found);
   }
   return found != NULL;
@@ -165,8 +167,26 @@ void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream
 {
   for (const struct torch_use *use = uses; use; use = use->next) {
     if (use->stream == stream && use->device == device) continue;
-    if (stream_order(device, stream, use->device, use->stream)) torch_blocks_wait_for_device(use->device);
+    enum hipmm_status status = use->event ? stream_event_wait_on(device, stream, use->event)
+                                          : stream_order(device, stream, use->device, use->stream);
+    if (status) torch_blocks_wait_for_device(use->device);
   }
   if (atomic_load_explicit(&is_missing, memory_order_relaxed)) torch_blocks_wait_for_device(device);
   torch_uses_free(uses);
+}
+
+bool torch_uses_record(struct torch_use *uses, int device, hipmm_stream_t stream)
+{
+  bool is_whole = !atomic_load_explicit(&is_missing, memory_order_relaxed);
+  for (; uses; uses = uses->next)
+    if ((uses->stream != stream || uses->device != device) &&
+        stream_event_take(uses->device, uses->stream, &uses->event))
+      is_whole = false;
+  return is_whole;
+}
+
+bool torch_uses_are_over(const struct torch_use *uses)
+{
+  while (uses && (!uses->event || stream_event_is_over(uses->event))) uses = uses->next;
+  return !uses;
 }

@@ -11,16 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A block that PyTorch freed and the resource has not got yet. */
-struct cached {
-  void *ptr;
-  size_t bytes;
-  int device;
-  hipmm_stream_t stream;
-  struct torch_use *uses; /* that the next owner would have to wait for: such a block has no next owner */
-  struct cached *next;
-};
-
 struct torch_pool {
   struct hipmm_torch_pool id;
   int device;
@@ -51,9 +41,8 @@ struct begun {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the lock of torch_blocks.c */
 static struct torch_pool *pools;
-static struct begun *begun;    /* the last comes first */
-static struct cached *waiting; /* blocks of no pool that were freed when a capture forbade to wait for their streams */
-static unsigned generation;    /* of the table of devices that all this is about */
+static struct begun *begun; /* the last comes first */
+static unsigned generation; /* of the table of devices that all this is about */
 
 static struct cached *torch_pools_take_list(struct cached **list)
 {
@@ -112,7 +101,6 @@ static void torch_pools_lock(void)
     free(pool);
   }
   while (generation != now && begun) torch_pools_drop_begun(&begun);
-  if (generation != now) torch_pools_drop_list(torch_pools_take_list(&waiting));
   generation = now;
 }
 
@@ -133,24 +121,12 @@ static void torch_pools_remove_if_over(struct torch_pool *pool)
 
 /* ---- Streams that end ---- */
 
-/* Whether blocks of the list were freed on the stream, or are used by it; forgets it in them. The lock is held. */
-static bool torch_pools_end_stream_in(struct cached *list, int device, hipmm_stream_t stream, bool forgets)
-{
-  bool any = false;
-  for (struct cached *cached = list; cached; cached = cached->next) {
-    bool is_own = cached->device == device && cached->stream == stream;
-    if (is_own && forgets) cached->stream = NULL;
-    any = torch_uses_have(&cached->uses, stream, forgets) || is_own || any;
-  }
-  return any;
-}
-
 static bool torch_pools_end_stream_in_all(int device, hipmm_stream_t stream, bool forgets)
 {
   torch_pools_lock();
-  bool any = torch_pools_end_stream_in(waiting, device, stream, forgets);
+  bool any = torch_waiting_end_stream(device, stream, forgets);
   for (struct torch_pool *pool = pools; pool; pool = pool->next)
-    any = torch_pools_end_stream_in(pool->idle, device, stream, forgets) || any;
+    any = torch_cached_end_stream(pool->idle, device, stream, forgets) || any;
   pthread_mutex_unlock(&lock);
   return any;
 }
@@ -199,7 +175,7 @@ void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool i
     *one = (struct begun){.pool = pool, .thread = pthread_self(), .is_first = !pool->references++, .next = begun};
     one->filter = torch_pools_copy_filter(filter);
     begun = one;
-    atomic_fetch_add(&device->n_begun, 1);
+    atomic_fetch_add(&device->n_apart, 1);
   }
   pthread_mutex_unlock(&lock);
   if (pool) return;
@@ -224,7 +200,7 @@ static bool torch_pools_end_one(struct framework_device *device, const struct to
   struct begun **link = torch_pools_last_begun(pool);
   if (!*link) return false;
   torch_pools_drop_begun(link);
-  atomic_fetch_sub(&device->n_begun, 1);
+  atomic_fetch_sub(&device->n_apart, 1);
   return true;
 }
 
@@ -245,43 +221,8 @@ static void torch_pools_free_list(struct framework_device *device, struct cached
   while (list) {
     struct cached *cached = list;
     list = cached->next;
-    torch_block_remove(cached->ptr);
-    torch_uses_settle(cached->uses, device->device, cached->stream);
-    framework_free(device, cached->ptr, cached->bytes, cached->stream);
-    free(cached);
+    torch_cached_free(device, cached);
   }
-}
-
-static bool torch_pools_any_captured(int device, hipmm_stream_t stream, const struct torch_use *uses)
-{
-  bool is_captured = hip_is_captured(device, stream);
-  for (; uses && !is_captured; uses = uses->next) is_captured = hip_is_captured(uses->device, uses->stream);
-  return is_captured;
-}
-
-/* The lock is held. Takes the waiting blocks of a device that need not wait any more. */
-static struct cached *torch_pools_take_waiting(const struct framework_device *device)
-{
-  struct cached *taken = NULL;
-  for (struct cached **link = &waiting; *link;) {
-    struct cached *cached = *link;
-    if (cached->device != device->device || torch_pools_any_captured(cached->device, cached->stream, cached->uses)) {
-      link = &cached->next;
-      continue;
-    }
-    *link = cached->next;
-    cached->next = taken;
-    taken = cached;
-  }
-  return taken;
-}
-
-void torch_pool_free_waiting(struct framework_device *device)
-{
-  torch_pools_lock();
-  struct cached *taken = torch_pools_take_waiting(device);
-  pthread_mutex_unlock(&lock);
-  torch_pools_free_list(device, taken);
 }
 
 void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id)
@@ -289,9 +230,8 @@ void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id)
   torch_pools_lock();
   const struct torch_pool *pool = *torch_pools_find(device->device, id);
   if (pool) torch_pools_end_one(device, pool);
-  struct cached *taken = torch_pools_take_waiting(device);
   pthread_mutex_unlock(&lock);
-  torch_pools_free_list(device, taken);
+  torch_waiting_free(device, false);
 }
 
 void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool id)
@@ -306,10 +246,9 @@ void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool
   } else if (pool) {
     torch_pools_doubt(pool);
   }
-  struct cached *taken = torch_pools_take_waiting(device);
   pthread_mutex_unlock(&lock);
   torch_pools_free_list(device, idle);
-  torch_pools_free_list(device, taken);
+  torch_waiting_free(device, false);
 }
 
 /* ---- Allocating ---- */
@@ -405,57 +344,60 @@ bool torch_pool_adopt(struct torch_pool *pool, void *ptr)
 
 /* ---- Freeing ---- */
 
-/* Without host memory for its entry the block stays allocated for ever: another use of it would not be safe. */
-static void torch_pools_push(struct cached **list, int device, void *ptr, size_t bytes, hipmm_stream_t stream)
+/* The block is cached: NULL, without host memory for its entry, and then it stays allocated for ever: another use of it would not
+ * be safe. */
+static struct cached *torch_pools_cache(int device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct torch_use *uses = torch_block_set_cached(ptr);
   struct cached *cached = malloc(sizeof *cached);
   if (cached) {
-    *cached = (struct cached){ptr, bytes, device, stream, uses, *list};
-    *list = cached;
-  } else {
-    log_line(HIPMM_LOG_ERROR, "torch", "no host memory to cache a block: %zu bytes are lost", bytes);
-    torch_uses_free(uses);
+    *cached = (struct cached){.ptr = ptr, .bytes = bytes, .device = device, .stream = stream, .uses = uses};
+    return cached;
   }
+  log_line(HIPMM_LOG_ERROR, "torch", "no host memory to cache a block: %zu bytes are lost", bytes);
+  torch_uses_free(uses);
+  return NULL;
 }
 
-/* Which list takes the block; NULL: none, the resource gets it. */
-static struct cached **torch_pools_list_for(const struct framework_device *device, const struct torch_block *block,
-                                            hipmm_stream_t stream)
+/* Of a block that is not cached. The lock is held. True: the resource gets it now. */
+static bool torch_pools_give_up(struct framework_device *device, const struct torch_block *block, void *ptr,
+                                size_t bytes, hipmm_stream_t stream)
 {
-  if (block->pool && block->pool->references) return &block->pool->idle;
-  return block->uses && torch_pools_any_captured(device->device, stream, block->uses) ? &waiting : NULL;
+  struct torch_pool *pool = block->pool;
+  bool is_kept = pool && pool->references;
+  struct cached *cached = NULL;
+  if (is_kept || block->uses) cached = torch_pools_cache(device->device, ptr, bytes, stream);
+  if (cached && is_kept) {
+    cached->next = pool->idle;
+    pool->idle = cached;
+  } else if (cached) {
+    torch_waiting_add(device, cached);
+  }
+  if (!is_kept && !block->uses) torch_block_remove(ptr);
+  if (pool) pool->members--;
+  if (pool) torch_pools_remove_if_over(pool);
+  return !is_kept && !block->uses;
 }
 
 /* All in one hold of the lock, and the record of a cached block never goes: of two threads that free one block, one
  * finds it cached. */
 void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  struct torch_use *uses = NULL;
-  struct cached **list = NULL;
   if (torch_pools_check(device, ptr, bytes) == HIPMM_E_SIZE) {
     framework_log_failure("torch", "a block is not freed");
     return; /* its record stays */
   }
   torch_pools_lock();
   struct torch_block block = torch_block_find(ptr);
-  if (!block.is_cached) {
-    list = torch_pools_list_for(device, &block, stream);
-    if (list)
-      torch_pools_push(list, device->device, ptr, bytes, stream);
-    else
-      uses = torch_block_remove(ptr);
-    if (block.pool) {
-      block.pool->members--;
-      torch_pools_remove_if_over(block.pool);
-    }
-  }
+  bool is_given_up = !block.is_cached && torch_pools_give_up(device, &block, ptr, bytes, stream);
   pthread_mutex_unlock(&lock);
   if (block.is_cached) {
     error_set(HIPMM_E_POINTER, "%p was freed before", ptr);
     framework_log_failure("torch", "a block is not freed");
-  } else if (!list) {
-    torch_uses_settle(uses, device->device, stream);
+  } else if (is_given_up) {
+    torch_uses_settle(NULL, device->device, stream);
     framework_free(device, ptr, bytes, stream);
+  } else if (block.uses) {
+    torch_waiting_free(device, false);
   }
 }

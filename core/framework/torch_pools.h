@@ -4,6 +4,7 @@
 #ifndef HIPMM_CORE_FRAMEWORK_TORCH_POOLS_H
 #define HIPMM_CORE_FRAMEWORK_TORCH_POOLS_H
 
+#include "../runtime/hip.h"
 #include "framework_device.h"
 
 #include <hipmm/torch.h>
@@ -18,6 +19,7 @@ struct torch_pool;
 struct torch_use {
   hipmm_stream_t stream;
   int device;
+  hipmm_hip_event_t event; /* of the stream's work until the block was freed; NULL: none was recorded */
   struct torch_use *next;
 };
 
@@ -66,9 +68,46 @@ void torch_uses_free(struct torch_use *uses);
 /* Whether the stream is among the uses. `removes`: it is not any more. */
 bool torch_uses_have(struct torch_use **uses, hipmm_stream_t stream, bool removes);
 
-/* Makes work that `stream` of `device` is given from now on wait for the work that the streams of `uses` have been given
- * so far, and frees `uses`. Waits for the devices concerned where events fail. */
+/* Makes work that `stream` of `device` is given from now on wait for the work that the streams of `uses` had been given
+ * when their events were recorded, or so far, and frees `uses`. Waits for the devices concerned where events fail. */
 void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream);
+
+/* Records the events of the streams of `uses`, but for `stream` of `device`. False: some event is missing, or a use is. */
+bool torch_uses_record(struct torch_use *uses, int device, hipmm_stream_t stream);
+
+/* Whether the work of all events is over. */
+bool torch_uses_are_over(const struct torch_use *uses);
+
+/* ---- torch_waiting.c: blocks that PyTorch freed while further streams had work on them. The stream of a block must not wait for
+ * that work if it need not: the work of the next block's owner would wait, too. So the resource gets a block once the work is over,
+ * or earlier, and then the stream waits, when memory is short. A block whose streams are being captured stays until they are not,
+ * since no event must be recorded ---- */
+
+/* A block that PyTorch freed and the resource has not got yet. */
+struct cached {
+  void *ptr;
+  size_t bytes;
+  int device;
+  hipmm_stream_t stream;
+  struct torch_use *uses; /* that the next owner would have to wait for: such a block of a pool has no next owner */
+  bool is_recorded;       /* all uses have their events */
+  struct cached *next;
+};
+
+/* Takes a block with uses. */
+void torch_waiting_add(struct framework_device *device, struct cached *block);
+
+/* Gives the resource the blocks that need not wait any more; `all`: all but those of captured streams. False: there was none. */
+bool torch_waiting_free(struct framework_device *device, bool all);
+
+/* Gives the resource a block whose streams may wait. */
+void torch_cached_free(struct framework_device *device, struct cached *block);
+
+/* Whether blocks of the list were freed on the stream, or are used by it; `forgets`: they are of the default stream then. */
+bool torch_cached_end_stream(struct cached *list, int device, hipmm_stream_t stream, bool forgets);
+
+/* The same for the blocks that wait. */
+bool torch_waiting_end_stream(int device, hipmm_stream_t stream, bool forgets);
 
 /* ---- torch_pools.c: private pools ---- */
 
@@ -88,12 +127,8 @@ void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipmm_s
 /* Makes a new block belong to the pool; NULL: there is no block after all. False when there is no host memory. */
 bool torch_pool_adopt(struct torch_pool *pool, void *ptr);
 
-/* Frees a block that has a record. The block is cached if its pool retains it, or if further streams
- * use it and one of its streams is being captured, when events must not be recorded. A block that is not freed is logged. */
+/* Frees a block that has a record. The block is cached if its pool retains it, and waits if further streams use it. A block that
+ * is not freed is logged. */
 void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream);
-
-/* Frees the blocks that were cached for such a capture and whose streams are not captured any more, as end and release
- * do. */
-void torch_pool_free_waiting(struct framework_device *device);
 
 #endif

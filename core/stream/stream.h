@@ -3,6 +3,7 @@
 #ifndef HIPMM_CORE_STREAM_STREAM_H
 #define HIPMM_CORE_STREAM_STREAM_H
 
+#include "../runtime/hip.h"
 #include "../stack/stream_registry.h"
 
 #include <hipmm/stream.h>
@@ -27,6 +28,13 @@ enum hipmm_status stream_answer(int code, const char *function, int *done_out);
 /* Makes work that `stream` is given from now on wait for the work that `other` has been given. The calling thread does not
  * wait. The caller has checked both streams. */
 enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other);
+
+/* An event of the work that a stream has been given, for the caller to drop; NULL if it fails. The work is over when the event is;
+ * other streams can be made to wait for it, as stream_order() does. */
+enum hipmm_status stream_event_take(int device, hipmm_stream_t stream, hipmm_hip_event_t *event_out);
+enum hipmm_status stream_event_wait_on(int device, hipmm_stream_t stream, hipmm_hip_event_t event);
+bool stream_event_is_over(hipmm_hip_event_t event);
+void stream_event_drop(hipmm_hip_event_t event); /* NULL: nothing happens */
 
 /* The handle for functions of HIP, which before 6.2 names the legacy stream by NULL alone. */
 static inline hipmm_stream_t stream_for_hip(hipmm_stream_t stream)

@@ -31,7 +31,21 @@ static enum hipmm_status stream_event_mark(hipmm_hip_event_t event, hipmm_stream
   return code ? hip_refuse(NULL, "hipEventRecord", code, 0) : HIPMM_OK;
 }
 
-static enum hipmm_status stream_event_wait_on(int device, hipmm_stream_t stream, hipmm_hip_event_t event)
+enum hipmm_status stream_event_take(int device, hipmm_stream_t stream, hipmm_hip_event_t *event_out)
+{
+  int previous = 0;
+  *event_out = NULL;
+  enum hipmm_status status = device_table_enter(device, &previous);
+  if (status) return status;
+  status = stream_event_make(event_out);
+  if (!status) status = stream_event_mark(*event_out, stream);
+  hip_leave_device(device, previous);
+  if (status) stream_event_drop(*event_out);
+  if (status) *event_out = NULL;
+  return status;
+}
+
+enum hipmm_status stream_event_wait_on(int device, hipmm_stream_t stream, hipmm_hip_event_t event)
 {
   int previous = 0;
   enum hipmm_status status = device_table_enter(device, &previous);
@@ -41,18 +55,26 @@ static enum hipmm_status stream_event_wait_on(int device, hipmm_stream_t stream,
   return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
 }
 
+bool stream_event_is_over(hipmm_hip_event_t event)
+{
+  if (!hip_table()->EventQuery(event)) return true;
+  hip_table()->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
+  return false;
+}
+
+/* A second try: no later code could destroy the event. */
+void stream_event_drop(hipmm_hip_event_t event)
+{
+  if (event && hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
+}
+
+/* Streams that wait for an event go on waiting when it is destroyed. */
 enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
 {
-  hipmm_hip_event_t event = NULL;
-  int previous = 0;
-  enum hipmm_status status = device_table_enter(other_device, &previous);
-  if (status) return status;
-  status = stream_event_make(&event);
-  if (!status) status = stream_event_mark(event, other);
-  hip_leave_device(other_device, previous);
+  hipmm_hip_event_t event;
+  enum hipmm_status status = stream_event_take(other_device, other, &event);
   if (!status) status = stream_event_wait_on(device, stream, event);
-  /* Streams that wait for the event go on waiting. A second try: no later code could destroy the event. */
-  if (event && hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
+  stream_event_drop(event);
   return status;
 }
 

@@ -61,7 +61,8 @@ static void make_wait(hipmm_stream_t stream, hipmm_stream_t for_stream)
   assert_int_equal(fixture_hip()->EventDestroy(event), 0);
 }
 
-/* One stream fills a block, another looks at it; the block is freed and filled anew by its next owner on the first. */
+/* One stream fills a block, another looks at it; the block is freed and filled anew by its next owner on the first. There is no
+ * memory for another block. */
 static void share_a_block(hipmm_stream_t owner, hipmm_stream_t other, bool recorded)
 {
   unsigned char *block = torch_allocate(BYTES, owner);
@@ -84,7 +85,7 @@ static unsigned share_under_seeds(bool recorded, const char *failing_call)
   wrong = 0;
   for (int seed = 1; seed <= 10; seed++) {
     snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
-    fixture_start_with(options, stack);
+    fixture_start_with(options, "'stack': [{'type': 'pool', 'maximum_size': '1MiB'}, 'device']");
     hipmm_stream_t owner = fixture_stream(), other = fixture_stream();
     share_a_block(owner, other, recorded);
     /* our own event is the second of each call */
@@ -119,6 +120,12 @@ static void waits_where_events_fail(void **state)
   assert_int_equal(share_under_seeds(true, "hipStreamWaitEvent"), 0);
 }
 
+/* More work than a few questions to the stepped scheduler end, or than it does beside that of a stream that is waited for. */
+static void give_much_work(hipmm_stream_t stream, void *block)
+{
+  for (int i = 0; i < 500; i++) assert_int_equal(fixture_hip()->MemsetAsync(block, OLD, (size_t)BYTES, stream), 0);
+}
+
 /* The caller does not wait, and the stream that a block is for needs no event. */
 static void does_not_wait_itself(void **state)
 {
@@ -131,16 +138,68 @@ static void does_not_wait_itself(void **state)
   hipmm_torch_free(block, BYTES, 0, owner);
   assert_int_equal(software()->calls("hipEventRecord"), 0);
   block = torch_allocate(BYTES, owner);
-  assert_int_equal(fixture_hip()->MemsetAsync(block, OLD, (size_t)BYTES, other), 0);
+  give_much_work(other, block);
   for (int i = 0; i < 3; i++) hipmm_torch_record_stream(block, other); /* once is enough */
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
   assert_int_equal(software()->calls("hipEventRecord"), 1);
-  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   assert_true(software()->pending() > 0);
+  hipmm_torch_reset();
+  assert_int_equal(software()->calls("hipEventRecord"), 1);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
   fixture_drop_stream(owner);
   fixture_drop_stream(other);
+}
+
+/* The stream that a block was for goes on beside the work of another stream, which later memory of its own must not wait for. */
+static void makes_no_stream_wait_that_need_not(void **state)
+{
+  (void)state;
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipmm_stream_t owner = fixture_stream(), other = fixture_stream(), third = fixture_stream();
+  unsigned char *blocks[3];
+  for (int i = 0; i < 3; i++) {
+    blocks[i] = torch_allocate(BYTES, owner);
+    hipmm_torch_record_stream(blocks[i], i == 1 ? third : other);
+  }
+  give_much_work(other, blocks[0]);
+  assert_int_equal(fixture_hip()->MemsetAsync(blocks[1], OLD, (size_t)BYTES, third), 0);
+  software()->reset_calls();
+  for (int i = 0; i < 3; i++) hipmm_torch_free(blocks[i], BYTES, 0, owner);
+  void *next = torch_allocate(BYTES, owner);
+  assert_true(next != blocks[0] && next != blocks[2]);
+  assert_int_equal(fixture_hip()->StreamSynchronize(third), 0);
+  void *second = torch_allocate(BYTES, owner);
+  assert_true(next == blocks[1] || second == blocks[1]); /* it was not the first to wait */
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 0);
+  assert_int_equal(fixture_hip()->StreamSynchronize(other), 0);
+  hipmm_torch_free(second, BYTES, 0, owner);
+  hipmm_torch_free(torch_allocate(BYTES, owner), BYTES, 0, owner);
+  hipmm_torch_free(next, BYTES, 0, owner);
+  hipmm_torch_reset();
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 0);
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
+  fixture_drop_stream(third);
+}
+
+/* A block that waits is no leak. */
+static void frees_what_waits_at_the_end(void **state)
+{
+  (void)state;
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipmm_stream_t owner = fixture_stream(), other = fixture_stream();
+  void *block = torch_allocate(BYTES, owner);
+  hipmm_torch_record_stream(block, other);
+  give_much_work(other, block);
+  hipmm_torch_free(block, BYTES, 0, owner);
+  assert_ok(hipmm_finalize());
+  assert_not_logged();
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
+  fixture_start(stack); /* for the teardown */
 }
 
 static void records_streams_of_other_devices(void **state)
@@ -152,11 +211,13 @@ static void records_streams_of_other_devices(void **state)
   other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
   hipmm_torch_record_stream(block, other);
+  give_much_work(other, block);
   assert_int_equal(fixture_hip()->SetDevice(0), 0);
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
-  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  hipmm_torch_reset();
+  assert_int_equal(software()->calls("hipStreamWaitEvent"), 1);
   int current = -1;
   assert_int_equal(fixture_hip()->GetDevice(&current), 0);
   assert_int_equal(current, 0);
@@ -1393,6 +1454,8 @@ int main(int n_arguments, char **arguments)
       fixture_test(would_notice_a_missing_wait),
       fixture_test(waits_where_events_fail),
       fixture_test(does_not_wait_itself),
+      fixture_test(makes_no_stream_wait_that_need_not),
+      fixture_test(frees_what_waits_at_the_end),
       fixture_test(records_streams_of_other_devices),
       fixture_test(ignores_records_of_foreign_memory),
       fixture_test(finds_a_stream_without_a_write),

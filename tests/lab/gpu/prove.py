@@ -57,7 +57,7 @@ STEPS = [
     ("allocators", steps_allocators.allocators, 360),
     ("serving", steps_programs.serving, 100),
     ("programs", steps_programs.programs, 280),
-    ("sharded", steps_peers.sharded, 90),
+    ("sharded", steps_peers.sharded, 130),
     ("growth", steps_hipmm.growth, 240),
 ]
 

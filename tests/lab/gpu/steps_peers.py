@@ -288,4 +288,4 @@ def ranks(proof):
 
 def sharded(proof):
     if needs_two(proof, "sharded", "torch"):
-        ways_by_turns(proof, SHARDED, "--turns", 60, "--seconds", 32)
+        ways_by_turns(proof, SHARDED, "--turns", 100, "--seconds", 60)

@@ -108,7 +108,7 @@ def ways_by_turns(proof, programs, *words):
             one["most_bytes_held"], one["most_bytes_reserved"], one["most_bytes_allocated"], one.get("least_budget")))])
 
     for name, own in programs:
-        for i, (theirs, one, as_fast, quartiles) in enumerate(by_turns(proof, name, [*own, *words], WAYS, 60, 1e-3, **BRIDGE)):
+        for i, (theirs, one, as_fast, quartiles) in enumerate(by_turns(proof, name, [*own, *words], WAYS, 110, 1e-3, **BRIDGE)):
             if not i:
                 add(name, theirs, "", "")
             add(name, one, number(as_fast, 3), quartiles)

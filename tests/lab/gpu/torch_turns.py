@@ -8,7 +8,7 @@ fast as with that they trained, turn by turn: the medians, and the quartiles.
         [--ranks 2] [--model graphs and the like]
 
 The first named once more tells how far two differ that are the same. run: as native, under `hipmm run` (HIPMM_COMMAND, or
-the command of the bundle, or of PATH). --seconds: no turn begins later. --ranks: processes of each training, one for each
+the command of the bundle, or of PATH). --seconds: no turn begins later than that after the first. --ranks: processes of each training, one for each
 device. All have their memory at the same time, and the same two cores for each rank: what else runs beside a core slows it
 by more than an allocator could, and for seconds.
 """
@@ -91,7 +91,7 @@ def order_of(turn, count):
 
 def main():
     chosen, words = arguments()
-    ends = time.monotonic() + chosen.seconds
+    ends = 0
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES * chosen.ranks:])
     with tempfile.TemporaryDirectory() as folder:
         trainings = [Training(allocator, 1 + chosen.turns, chosen.turn, words, chosen.ranks, f"{folder}/{which}")
@@ -101,6 +101,7 @@ def main():
             if turn > 2 and time.monotonic() > ends:
                 break
             took = {which: trainings[which].go_on()["seconds"] for which in order_of(turn, len(trainings))}
+            ends = ends or time.monotonic() + chosen.seconds
             for which, of_one in enumerate(ratios, 1):
                 if turn:
                     of_one.append(took[0] / took[which])
