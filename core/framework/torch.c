@@ -91,7 +91,7 @@ static inline void *torch_allocate_counted(struct framework_device *device, size
 static void *torch_allocate_apart(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   struct torch_pool *pool;
-  torch_waiting_free(device, false);
+  torch_waiting_look(device);
   void *ptr = torch_pool_allocate(device, bytes, stream, &pool);
   if (ptr) return ptr;
   ptr = torch_allocate_counted(device, bytes, stream);

@@ -398,6 +398,6 @@ void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, h
     torch_uses_settle(NULL, device->device, stream);
     framework_free(device, ptr, bytes, stream);
   } else if (block.uses) {
-    torch_waiting_free(device, false);
+    torch_waiting_look(device);
   }
 }

@@ -100,6 +100,9 @@ void torch_waiting_add(struct framework_device *device, struct cached *block);
 /* Gives the resource the blocks that need not wait any more; `all`: all but those of captured streams. False: there was none. */
 bool torch_waiting_free(struct framework_device *device, bool all);
 
+/* The same, at most each 100 us: for the path of allocations. */
+void torch_waiting_look(struct framework_device *device);
+
 /* Gives the resource a block whose streams may wait. */
 void torch_cached_free(struct framework_device *device, struct cached *block);
 
