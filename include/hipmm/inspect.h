@@ -172,6 +172,13 @@ struct hipmm_extent {
 enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_extent *extent), void *arg);
 
+/* ---- Call sites -------------------------------------------------------------------------------------------------- */
+
+/* For a caller that runs Python, and releases its interpreter lock before it allocates `bytes`. If a resource keeps call
+ * stacks, writes the frames of Python to `text`, of 8 KiB or so, which the thread's allocations have as their stacks until
+ * the call with NULL, 0. Costs nothing else. */
+void hipmm_call_site(size_t bytes, char *text, size_t text_bytes);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

@@ -151,7 +151,7 @@ static PyObject *buffer_create(PyTypeObject *type, PyObject *size, PyObject *giv
   enum hipmm_status status;
   if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream) || resource_from(from, &resource)) return NULL;
   if (!api.buffer_try_create(resource, bytes, stream, &buffer)) {
-    CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
+    CALL_ALLOCATE(status, api.buffer_create(resource, bytes, stream, &buffer), bytes);
     if (status) return call_raise();
   }
   return buffer_wrap(type, buffer, given);

@@ -337,7 +337,7 @@ static void writes_the_text_of_each_stack_once(void **state)
   int64_t file_bytes = 0, metadata_bytes = 0;
   void *blocks[DEPTHS];
   (void)state;
-  assert_ok(start(", 'stack_interval': 1, 'stack_depth': 64"));
+  assert_ok(start(", 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 64"));
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = DEPTHS; i-- > 0;) {
       void *ptr = allocate_at_depth(i);
@@ -650,7 +650,7 @@ static int try_to_read(const char *name, char *message, size_t message_bytes)
 
 static char *record_of_200_events(size_t *bytes_out)
 {
-  assert_ok(start(", 'stack_interval': 50"));
+  assert_ok(start(", 'stacks': 'all'"));
   for (int i = 0; i < 100; i++) fixture_free(allocate_here(), 1000, NULL);
   char *path = path_in(folder, "log.record"), *data = read_file(path, bytes_out);
   assert_non_null(data);
