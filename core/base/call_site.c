@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* call_site.c: see call_site.h. Also hipmm_call_site(), for callers that release the GIL before they allocate. */
 #include "call_site.h"
+#include "os_memory.h"
 #include "own_symbol.h"
 #include "stack_sample.h"
 
 #include <hipmm/inspect.h>
 #include <stdatomic.h>
 #include <stdio.h>
+
+/* Lines of frames that were written before, by code and place in it: to read a line anew takes a microsecond. An entry stays
+ * for ever, and so does the code, whose address then has no other meaning. */
+enum { SITE_LINES = 1 << 13, SITE_PROBES = 8, SITE_LINE_BYTES = 1 << 20 };
+struct site_lines {
+  struct site_line {
+    void *code;
+    int32_t place;
+    uint32_t start, length; /* in `texts` */
+  } items[SITE_LINES];
+  size_t used;
+  char texts[SITE_LINE_BYTES];
+};
+static struct site_lines *site_lines;
+static atomic_flag site_lines_are_busy = ATOMIC_FLAG_INIT; /* a Python without a GIL runs several threads */
 
 /* ---- Python ---- */
 
@@ -29,7 +45,7 @@ static struct {
   void (*restore)(void *type, void *value, void *trace);
   int (*stop_collecting)(void);
   int (*collect)(void);
-  void *since_3_11; /* code has qualified names */
+  int (*instruction)(void *frame); /* NULL before 3.11, where code has no qualified names either */
 } python;
 
 static const struct {
@@ -73,7 +89,8 @@ static bool python_look_up(void)
     memcpy(&function, (char *)&python + python_functions[i].offset, sizeof function);
     has_all = has_all && function;
   }
-  python.since_3_11 = own_symbol(RTLD_DEFAULT, "PyFrame_GetLasti");
+  void *since_3_11 = own_symbol(RTLD_DEFAULT, "PyFrame_GetLasti");
+  memcpy(&python.instruction, &since_3_11, sizeof since_3_11);
   return has_all;
 }
 
@@ -82,7 +99,9 @@ static void python_find(void)
 {
   int missing = PYTHON_MISSING;
   if (!atomic_compare_exchange_strong(&python_state, &missing, PYTHON_SOUGHT)) return;
-  atomic_store(&python_state, python_look_up() ? PYTHON_FOUND : PYTHON_MISSING);
+  bool is_found = python_look_up();
+  if (is_found) site_lines = os_memory_services.host_allocate(&os_memory_services, sizeof *site_lines);
+  atomic_store(&python_state, is_found ? PYTHON_FOUND : PYTHON_MISSING);
 }
 
 /* Whether this thread runs Python, in the main interpreter. The state of a thread outside of Python, or of another
@@ -135,24 +154,56 @@ static bool site_is_of_hipmm(void *frame, const char *file, size_t file_length)
   return is_own;
 }
 
+/* The line of that code, or an empty place for it; NULL: there is none near. */
+static struct site_line *site_line_of(const void *code, int place)
+{
+  uint64_t hash = ((uintptr_t)code >> 4 ^ (uint64_t)(uint32_t)place << 32) * UINT64_C(0x9E3779B97F4A7C15);
+  for (uint64_t i = 0; i < SITE_PROBES; i++) {
+    struct site_line *line = &site_lines->items[((hash >> 32) + i) % SITE_LINES];
+    if (!line->code || (line->code == code && line->place == place)) return line;
+  }
+  return NULL;
+}
+
 /* Writes "NAME from FILE:LINE", or nothing for a frame of hipmm. False: there is no room. */
-static bool site_put_frame(struct site_text *text, void *frame)
+static bool site_read_frame(struct site_text *text, void *frame, void *code)
 {
   const struct site_text before = *text;
   char line[16];
   int number = python.frame_line(frame), digits = snprintf(line, sizeof line, ":%d", number > 0 ? number : 0);
-  void *code = python.frame_code(frame);
-  bool good = site_put_attribute(text, code, python.since_3_11 ? "co_qualname" : "co_name") &&
+  bool good = site_put_attribute(text, code, python.instruction ? "co_qualname" : "co_name") &&
               site_put(text, " from ", 6);
   const char *file = text->at;
   good = good && site_put_attribute(text, code, "co_filename");
   bool is_own = good && site_is_of_hipmm(frame, file, (size_t)(text->at - file));
   good = good && site_put(text, line, (size_t)digits) && text->end - text->at > 1;
-  python.release(code);
   if (good && !is_own)
     *text->at++ = '\n';
   else
     *text = before;
+  return good;
+}
+
+static bool site_put_frame(struct site_text *text, void *frame)
+{
+  char *start = text->at;
+  void *code = python.frame_code(frame);
+  int place = python.instruction ? python.instruction(frame) : python.frame_line(frame);
+  bool has_lines = site_lines && !atomic_flag_test_and_set_explicit(&site_lines_are_busy, memory_order_acquire);
+  struct site_line *line = has_lines ? site_line_of(code, place) : NULL;
+  bool is_new = !line || !line->code;
+  bool good = is_new ? site_read_frame(text, frame, code)
+                     : (size_t)(text->end - start) > line->length &&
+                           (text->at = mempcpy(start, site_lines->texts + line->start, line->length), true);
+  size_t length = (size_t)(text->at - start);
+  if (line && is_new && good && site_lines->used + length <= SITE_LINE_BYTES) {
+    *line = (struct site_line){code, place, (uint32_t)site_lines->used, (uint32_t)length};
+    memcpy(site_lines->texts + site_lines->used, start, length);
+    site_lines->used += length;
+    code = NULL; /* the reference is the line's */
+  }
+  if (has_lines) atomic_flag_clear_explicit(&site_lines_are_busy, memory_order_release);
+  if (code) python.release(code);
   return good;
 }
 
@@ -180,8 +231,10 @@ static size_t site_walk(char *start, size_t bytes)
 
 /* ---- The choice ---- */
 
-/* The smallest sample that a resource has asked for: UINT64_MAX, none keeps stacks. */
-static atomic_uint_fast64_t smallest_sample = UINT64_MAX;
+/* The smallest sample that a resource has asked for. Not known: the allocation may be the one that builds the resource. */
+#define SITE_UNWANTED UINT64_MAX
+#define SITE_UNKNOWN  (UINT64_MAX - 1)
+static atomic_uint_fast64_t smallest_sample = SITE_UNKNOWN;
 
 /* What the thread's caller took before it released the GIL, and the number that chooses its allocation. */
 static _Thread_local struct {
@@ -209,6 +262,13 @@ static void site_note_sample(uint64_t sample)
   python_find();
 }
 
+void call_site_settle(void)
+{
+  uint_fast64_t unknown = SITE_UNKNOWN;
+  atomic_compare_exchange_strong_explicit(&smallest_sample, &unknown, SITE_UNWANTED, memory_order_relaxed,
+                                          memory_order_relaxed);
+}
+
 int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint64_t sample, char *text,
                        size_t text_bytes)
 {
@@ -225,7 +285,9 @@ int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint
 void hipmm_call_site(size_t bytes, char *text, size_t text_bytes)
 {
   uint64_t sample = atomic_load_explicit(&smallest_sample, memory_order_relaxed);
-  if (__builtin_expect(sample == UINT64_MAX, 1)) return;
+  if (__builtin_expect(sample == SITE_UNWANTED, 1)) return;
+  if (sample == SITE_UNKNOWN && !text) python_find();
+  if (sample == SITE_UNKNOWN) sample = 0;
   site.text = text;
   site.length = text && stack_sample_chooses(sample, bytes, site_random()) ? site_walk(text, text_bytes) : 0;
 }

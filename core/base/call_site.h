@@ -15,4 +15,7 @@ enum { CALL_SITE_MOST_FRAMES = 64 };
 int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint64_t sample, char *text,
                        size_t text_bytes);
 
+/* A stack was built, so what resources want is known. Until then the frames of each call are taken. */
+void call_site_settle(void);
+
 #endif

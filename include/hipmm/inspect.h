@@ -176,7 +176,7 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
 
 /* For a caller that runs Python, and releases its interpreter lock before it allocates `bytes`. If a resource keeps call
  * stacks, writes the frames of Python to `text`, of 8 KiB or so, which the thread's allocations have as their stacks until
- * the call with NULL, 0. Costs nothing else. */
+ * the call with 0, NULL, 0. Made once with these before the first allocation, it finds Python. */
 void hipmm_call_site(size_t bytes, char *text, size_t text_bytes);
 
 #if defined(__GNUC__)
