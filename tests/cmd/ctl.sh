@@ -108,7 +108,7 @@ grep -q 'cmd/.*controlled' heap.pprof || fail "the profile lacks the program's f
 run 0 ctl $one profile devices/0/tracking -o heap.csv
 [ "$(grep -c allocate, heap.csv)" = 1 ] || fail "the log of live blocks is not one row: $(cat heap.csv)"
 run 1 ctl $one profile devices/0/pool -o none.pprof
-says '"stacks": "all", "stack_sample": 0'
+says '"stacks": "python"'
 
 # ---- Suspend and resume: the program does it ----
 
