@@ -171,8 +171,8 @@ static bool site_read_frame(struct site_text *text, void *frame, void *code)
   const struct site_text before = *text;
   char line[16];
   int number = python.frame_line(frame), digits = snprintf(line, sizeof line, ":%d", number > 0 ? number : 0);
-  bool good = site_put_attribute(text, code, python.instruction ? "co_qualname" : "co_name") &&
-              site_put(text, " from ", 6);
+  bool good =
+      site_put_attribute(text, code, python.instruction ? "co_qualname" : "co_name") && site_put(text, " from ", 6);
   const char *file = text->at;
   good = good && site_put_attribute(text, code, "co_filename");
   bool is_own = good && site_is_of_hipmm(frame, file, (size_t)(text->at - file));
@@ -255,9 +255,8 @@ static uint64_t site_random(void)
 static void site_note_sample(uint64_t sample)
 {
   uint_fast64_t known = atomic_load_explicit(&smallest_sample, memory_order_relaxed);
-  while (sample < known &&
-         !atomic_compare_exchange_weak_explicit(&smallest_sample, &known, sample, memory_order_relaxed,
-                                                memory_order_relaxed)) {
+  while (sample < known && !atomic_compare_exchange_weak_explicit(&smallest_sample, &known, sample,
+                                                                  memory_order_relaxed, memory_order_relaxed)) {
   }
   python_find();
 }

@@ -3,8 +3,8 @@
  *
  * Not by dladdr(): it takes the lock that the loader holds around constructors of libraries, which may be waiting for a lock
  * of the caller. The list of libraries has a lock of its own, around which no code of others runs. */
-#include "stack_traces.h"
 #include "../../core/base/text.h"
+#include "stack_traces.h"
 
 #include <errno.h>
 #include <link.h>

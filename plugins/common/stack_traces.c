@@ -14,8 +14,7 @@
 enum { FIRST_CAPACITY = 64, MOST_OWN_FRAMES = 8 };
 enum { FIRST_LINES_BYTES = 1 << 14, MOST_LINES_BYTES = 1 << 26, PYTHON_TEXT_BYTES = 1 << 13 };
 
-const char *const stack_kind_words[] = {
-    [STACKS_OFF] = "off", [STACKS_PYTHON] = "python", [STACKS_ALL] = "all", NULL};
+const char *const stack_kind_words[] = {[STACKS_OFF] = "off", [STACKS_PYTHON] = "python", [STACKS_ALL] = "all", NULL};
 
 /* ---- Life ---- */
 
@@ -79,6 +78,16 @@ void stack_traces_close(struct stack_traces *traces)
   key_map_clear(&traces->by_hash);
   key_map_clear(&traces->lines_by_hash);
   pthread_mutex_destroy(&traces->lock);
+}
+
+void stack_traces_lock(struct stack_traces *traces)
+{
+  if (!traces->is_guarded) pthread_mutex_lock(&traces->lock);
+}
+
+void stack_traces_unlock(struct stack_traces *traces)
+{
+  if (!traces->is_guarded) pthread_mutex_unlock(&traces->lock);
 }
 
 /* ---- The table; the lock is held ---- */

@@ -38,8 +38,8 @@ struct stack_traces {
   bool is_for_file;       /* C functions are written as places in their files, for `hipmm` to name */
   char *lines;            /* of Python, each once, with a 0 at its end; [0] is unused */
   size_t lines_bytes, lines_used;
-  struct key_map lines_by_hash;     /* to the place of the line */
-  struct stack_range core, python;  /* libhipmm, and the interpreter; empty: not known, or linked into the program */
+  struct key_map lines_by_hash;    /* to the place of the line */
+  struct stack_range core, python; /* libhipmm, and the interpreter; empty: not known, or linked into the program */
   /* A C++ program has the function that demangles its names; others need none. */
   char *(*demangle)(const char *name, char *buffer, size_t *bytes, int *status);
 };
@@ -65,7 +65,7 @@ struct stack_options {
    .flags = flags_,                                                                                                    \
    .offset = offsetof(struct options_type, stack.stacks),                                                              \
    .initial = "off",                                                                                                   \
-   .doc = "Keep the call stacks of allocations" more_ ". python: functions, files and lines of Python; of a thread "    \
+   .doc = "Keep the call stacks of allocations" more_ ". python: functions, files and lines of Python; of a thread "   \
           "that does not run Python, or has released the GIL as most functions of PyTorch do, C functions. all: also " \
           "the C functions that Python has called",                                                                    \
    .choices = stack_kind_words},                                                                                       \
@@ -109,15 +109,9 @@ void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*wri
                         void *closure);
 void stack_traces_log(struct stack_traces *traces, uint32_t number, enum hipmm_log_level level);
 
-static inline void stack_traces_lock(struct stack_traces *traces)
-{
-  if (!traces->is_guarded) pthread_mutex_lock(&traces->lock);
-}
-
-static inline void stack_traces_unlock(struct stack_traces *traces)
-{
-  if (!traces->is_guarded) pthread_mutex_unlock(&traces->lock);
-}
+/* For stack_names.c. */
+void stack_traces_lock(struct stack_traces *traces);
+void stack_traces_unlock(struct stack_traces *traces);
 
 int64_t stack_traces_metadata_bytes(struct stack_traces *traces);
 

@@ -82,8 +82,7 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
   if (status) return status;
   record.block.ptr = (char *)record.upstream_ptr + front;
   record.block.number = live_blocks_next_number(&guard->live);
-  record.allocated_by =
-      stack_traces_take(&guard->traces, &guard->options.stack, bytes, __builtin_return_address(0));
+  record.allocated_by = stack_traces_take(&guard->traces, &guard->options.stack, bytes, __builtin_return_address(0));
   status = blocks_add(guard, &record);
   if (status) {
     stack_traces_drop(&guard->traces, record.allocated_by);

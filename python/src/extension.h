@@ -66,12 +66,12 @@ enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status);
   } while (0)
 
 /* The same for an allocation of `bytes`, whose call stack a resource may keep. */
-#define CALL_ALLOCATE(status, expression, bytes)   \
-  do {                                             \
-    char call_text[8192];                          \
+#define CALL_ALLOCATE(status, expression, bytes)       \
+  do {                                                 \
+    char call_text[8192];                              \
     api.call_site(bytes, call_text, sizeof call_text); \
-    CALL(status, expression);                      \
-    api.call_site(0, NULL, 0);                     \
+    CALL(status, expression);                          \
+    api.call_site(0, NULL, 0);                         \
   } while (0)
 
 /* Raises the exception for the last failed call: the one that a callback raised in it, or one made of hipmm's error

@@ -82,7 +82,7 @@ run 0 report --json again.record
 share small_layer 30 50
 run 0 convert --format pprof -o sampled.pprof sampled.record
 grep -q small_layer sampled.pprof || fail "the profile lacks a function"
-if command -v go >/dev/null; then
+if installed go "pprof itself"; then
   HOME=$work go tool pprof -raw sampled.pprof >raw 2>err || fail "pprof does not read the profile: $(cat err)"
 fi
 grep -qa libhipmm sampled.pprof && fail "hipmm's own functions are in the profile"

@@ -356,7 +356,8 @@ static void take_each_call_beside_each_other_one(void **state)
       {"{'type': 'limiting', 'limit': '100MiB'}, 'statistics', 'pool'",
        {"devices/0/limiting/limit", {"90MiB", "100MiB"}}},
       {"{'type': 'aligned', 'alignment': 4096}, 'pool'", {0}},
-      {"{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec', 'stacks': 'all', 'stack_sample': 0}, "
+      {"{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec', 'stacks': 'all', "
+       "'stack_sample': 0}, "
        "'pool'",
        {0}},
       {"{'type': 'advise', 'read_mostly': true}, 'managed'", {"devices/0/advise/read_mostly", {"false", "true"}}},

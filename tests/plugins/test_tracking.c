@@ -10,7 +10,8 @@
 #include <sys/resource.h>
 
 static const char tracked[] = "'stack': ['tracking', 'device']";
-static const char traced[] = "'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 3}, 'device']";
+static const char traced[] =
+    "'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 3}, 'device']";
 
 static unsigned count_of(const char *text, const char *part)
 {

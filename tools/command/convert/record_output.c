@@ -33,7 +33,7 @@ static bool record_output_head(struct convert_output *output, uint64_t stack_sam
   union {
     struct record_head head;
     char bytes[RECORD_BLOCK_BYTES];
-  } *first;
+  } * first;
   if (output->record->has_head) return true;
   first = calloc(1, sizeof *first);
   if (first)
@@ -127,7 +127,8 @@ static bool record_output_row(struct convert_output *output, const struct trace_
   struct record_output_block *block = record_output_block_of(record, row->thread);
   bool is_later = row->nanoseconds > 0 && (uint64_t)row->nanoseconds > record->ticks;
   record->ticks = is_later ? (uint64_t)row->nanoseconds : record->ticks + 1;
-  if (!block || !record_output_head(output, row->stack_sample) || !record_output_stack(output, block, row->stack, rows) ||
+  if (!block || !record_output_head(output, row->stack_sample) ||
+      !record_output_stack(output, block, row->stack, rows) ||
       !record_output_room(output, block, RECORD_PUT_BYTES + 2 + sizeof row->thread + 1))
     return false;
   if (block->thread != row->thread)

@@ -266,8 +266,7 @@ json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_
 {
   struct findings findings = {blocks, live, peak, json_array()};
   if (findings.sentences && findings_tell_peak(&findings) && findings_tell_stack(&findings) &&
-      findings_tell_rises(&findings) &&
-      findings_tell_climb(&findings)) {
+      findings_tell_rises(&findings) && findings_tell_climb(&findings)) {
     findings_tell_lasting(&findings);
     findings_tell_repeats(&findings);
     findings_tell_pages(&findings, pages);

@@ -202,8 +202,10 @@ static const struct symbol *symbols_find(const struct symbols_file *file, uint64
   size_t low = 0, high = file->n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (file->items[middle].start <= address) low = middle + 1;
-    else high = middle;
+    if (file->items[middle].start <= address)
+      low = middle + 1;
+    else
+      high = middle;
   }
   const struct symbol *found = low ? &file->items[low - 1] : NULL;
   return found && address - found->start < found->bytes ? found : NULL;
