@@ -21,12 +21,11 @@ struct site_lines {
   size_t used;
   char texts[SITE_LINE_BYTES];
 };
-static struct site_lines *site_lines;
-static atomic_flag site_lines_are_busy = ATOMIC_FLAG_INIT; /* a Python without a GIL runs several threads */
+static struct site_lines *site_lines; /* guarded by the GIL */
 
 /* ---- Python ---- */
 
-/* Objects of Python, and its functions by the names of PYTHON_FUNCTIONS. The thread that runs Python has one of two names. */
+/* Objects of Python, and its functions by the names in python_functions. The thread that runs Python has one of two names. */
 static struct {
   void *(*running_thread)(void);
   void *(*own_thread)(void);
@@ -91,7 +90,7 @@ static bool python_look_up(void)
   }
   void *since_3_11 = own_symbol(RTLD_DEFAULT, "PyFrame_GetLasti");
   memcpy(&python.instruction, &since_3_11, sizeof since_3_11);
-  return has_all;
+  return has_all && !own_symbol(RTLD_DEFAULT, "_Py_MergeZeroLocalRefcount"); /* which a Python without a GIL has */
 }
 
 /* Outside of allocations: the loader's lock is taken. */
@@ -189,8 +188,7 @@ static bool site_put_frame(struct site_text *text, void *frame)
   char *start = text->at;
   void *code = python.frame_code(frame);
   int place = python.instruction ? python.instruction(frame) : python.frame_line(frame);
-  bool has_lines = site_lines && !atomic_flag_test_and_set_explicit(&site_lines_are_busy, memory_order_acquire);
-  struct site_line *line = has_lines ? site_line_of(code, place) : NULL;
+  struct site_line *line = site_lines ? site_line_of(code, place) : NULL;
   bool is_new = !line || !line->code;
   bool good = is_new ? site_read_frame(text, frame, code)
                      : (size_t)(text->end - start) > line->length &&
@@ -202,7 +200,6 @@ static bool site_put_frame(struct site_text *text, void *frame)
     site_lines->used += length;
     code = NULL; /* the reference is the line's */
   }
-  if (has_lines) atomic_flag_clear_explicit(&site_lines_are_busy, memory_order_release);
   if (code) python.release(code);
   return good;
 }
@@ -284,7 +281,7 @@ int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint
 void hipmm_call_site(size_t bytes, char *text, size_t text_bytes)
 {
   uint64_t sample = atomic_load_explicit(&smallest_sample, memory_order_relaxed);
-  if (__builtin_expect(sample == SITE_UNWANTED, 1)) return;
+  if (__builtin_expect(sample == SITE_UNWANTED && text, 1)) return;
   if (sample == SITE_UNKNOWN && !text) python_find();
   if (sample == SITE_UNKNOWN) sample = 0;
   site.text = text;

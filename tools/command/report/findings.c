@@ -79,7 +79,7 @@ static bool findings_tell_stack(struct findings *findings)
     blocks_stack_name(blocks, (uint32_t)most->key, name, sizeof name);
     output_add_sentence(findings->sentences, "The call stack with most of the peak holds %s%s (%u %%): %s.",
                         blocks->stack_sample ? "about " : "", UNITS_BYTES(most->bytes),
-                        findings_percent(most->bytes, groups.bytes), name);
+                        findings_percent(most->bytes, most->bytes > groups.bytes ? most->bytes : groups.bytes), name);
   }
   free(groups.items);
   return true;
