@@ -2,8 +2,8 @@
 /* hipmm/inspect.h: the live resources with their upstreams, values, options and blocks as C structs, and the resource
  * to which a pointer belongs. hipmm_list() and hipmm_snapshot() of hipmm.h give the same as JSON.
  *
- * The conventions of hipmm.h hold. All functions are thread-safe, and only hipmm_call_site() is for the path of allocations. The caller
- * sets struct_size of a struct that a function fills; members beyond it are not written. */
+ * The conventions of hipmm.h hold. All functions are thread-safe, and only hipmm_call_site() is for the path of
+ * allocations. The caller sets struct_size of a struct that a function fills; members beyond it are not written. */
 #ifndef HIPMM_INSPECT_H
 #define HIPMM_INSPECT_H
 
