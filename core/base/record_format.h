@@ -50,6 +50,7 @@ struct record_head {
   uint32_t process;
   int32_t device;
   char host[64];
+  uint64_t stack_sample; /* what a stack stands for: see stack_sample.h. 0: for its own event */
 };
 
 struct record_block {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* services.c: the functions of struct hipmm_services that need no resource: errors, the log, host memory. Called by
  * runtimes and resources. The functions for resources alone are in instance_services.c. */
+#include "../base/call_site.h"
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/os_memory.h"
@@ -70,5 +71,6 @@ struct hipmm_services services_plain(const char *name)
                                  .refuse = services_refuse,
                                  .log = services_write_log,
                                  .host_allocate = os_memory_services.host_allocate,
-                                 .host_free = os_memory_services.host_free};
+                                 .host_free = os_memory_services.host_free,
+                                 .call_site = call_site_take};
 }

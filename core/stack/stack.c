@@ -2,6 +2,7 @@
 /* stack.c: builds the live resources of one device from a graph, bottom up, and destroys them. Not on the allocation path:
  * resources call their upstreams directly. */
 #include "stack.h"
+#include "../base/call_site.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/memory_observer.h"
@@ -367,6 +368,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
     stack_release(stack);
     return status;
   }
+  call_site_settle();
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[top].name);
   *stack_out = stack;
   return HIPMM_OK;

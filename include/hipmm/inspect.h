@@ -2,8 +2,8 @@
 /* hipmm/inspect.h: the live resources with their upstreams, values, options and blocks as C structs, and the resource
  * to which a pointer belongs. hipmm_list() and hipmm_snapshot() of hipmm.h give the same as JSON.
  *
- * The conventions of hipmm.h hold. All functions are thread-safe, and none is for the path of allocations. The caller
- * sets struct_size of a struct that a function fills; members beyond it are not written. */
+ * The conventions of hipmm.h hold. All functions are thread-safe, and only hipmm_call_site() is for the path of
+ * allocations. The caller sets struct_size of a struct that a function fills; members beyond it are not written. */
 #ifndef HIPMM_INSPECT_H
 #define HIPMM_INSPECT_H
 
@@ -171,6 +171,13 @@ struct hipmm_extent {
  * under locks. Blocks that other threads allocate and free meanwhile may be missing. */
 enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_extent *extent), void *arg);
+
+/* ---- Call sites -------------------------------------------------------------------------------------------------- */
+
+/* For a caller that runs Python, and releases its interpreter lock before it allocates `bytes`. If a resource keeps call
+ * stacks, writes the frames of Python to `text`, of 8 KiB or so, which the thread's allocations have as their stacks until
+ * the call with 0, NULL, 0. Made once with these before the first allocation, it finds Python. */
+void hipmm_call_site(size_t bytes, char *text, size_t text_bytes);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -670,6 +670,15 @@ struct hipmm_services {
    * HIPMM_E_STATE: the op returns it and does not wait. This thread is in a function of the program, below a resource
    * whose lock it holds; the other thread may be in the same situation, and wait for this one. */
   enum hipmm_status (*check_wait)(const struct hipmm_services *services);
+
+  /* For a resource that keeps the call stacks of allocations. With `text` NULL, in create and reconfigure: says that it
+   * wants those of one allocation in `sample` bytes, at most 4 GiB; 0: of all. Else, in an op: negative if the stack of
+   * an allocation of `bytes` is not wanted, which is decided at random, in proportion to `bytes`, and never for 1 MiB or
+   * more. Otherwise writes the frames of Python of the call, innermost first, and returns the text's length, which is 0
+   * if the thread does not run Python. A line is "NAME from FILE:LINE\n". Frames for which there is no room are left
+   * out. May be called under locks: it waits for nobody, and runs no code of the program. */
+  int64_t (*call_site)(const struct hipmm_services *services, size_t bytes, uint64_t sample, char *text,
+                       size_t text_bytes);
 };
 
 /* For a resource that has free memory which work may still use: whether to wait for the work. */

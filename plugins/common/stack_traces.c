@@ -4,40 +4,88 @@
 #include "../../core/base/text.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <execinfo.h>
 #include <link.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 /* The most frames of this file, and of a function that wraps backtrace(), in front of the requested one. */
 enum { FIRST_CAPACITY = 64, MOST_OWN_FRAMES = 8 };
+enum { FIRST_LINES_BYTES = 1 << 14, MOST_LINES_BYTES = 1 << 26, PYTHON_TEXT_BYTES = 1 << 13 };
+
+const char *const stack_kind_words[] = {[STACKS_OFF] = "off", [STACKS_PYTHON] = "python", [STACKS_ALL] = "all", NULL};
+
+/* ---- Life ---- */
+
+struct module_search {
+  uintptr_t address;
+  struct stack_range range;
+};
+
+/* In the list of libraries; not for the program itself, whose own functions are no part of hipmm or Python. */
+static int stack_traces_look_for_module(struct dl_phdr_info *info, size_t bytes, void *closure)
+{
+  struct module_search *search = closure;
+  struct stack_range range = {UINTPTR_MAX, 0};
+  (void)bytes;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    uintptr_t start = info->dlpi_addr + part->p_vaddr;
+    if (part->p_type != PT_LOAD) continue;
+    if (start < range.start) range.start = start;
+    if (start + part->p_memsz > range.end) range.end = start + part->p_memsz;
+  }
+  if (search->address < range.start || search->address >= range.end) return 0;
+  search->range = range;
+  return 1;
+}
+
+static struct stack_range stack_traces_module_of(uintptr_t address)
+{
+  struct module_search search = {.address = address, .range = {0, 0}};
+  if (address) dl_iterate_phdr(stack_traces_look_for_module, &search);
+  return search.range;
+}
+
+static bool stack_range_has(const struct stack_range *range, const void *address)
+{
+  return (uintptr_t)address - range->start < range->end - range->start;
+}
 
 void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services)
 {
   void *frame[1];
-  *traces = (struct stack_traces){.services = services, .used = 1, .by_hash = {.services = services}};
+  *traces = (struct stack_traces){.services = services,
+                                  .used = 1,
+                                  .by_hash = {.services = services},
+                                  .lines_used = 1,
+                                  .lines_by_hash = {.services = services}};
   pthread_mutex_init(&traces->lock, NULL);
   *(void **)&traces->demangle = dlsym(RTLD_DEFAULT, "__cxa_demangle");
   backtrace(frame, 1); /* the first call loads a library, which must not happen during an allocation */
+  traces->core = stack_traces_module_of((uintptr_t)services->log);
+  traces->python = stack_traces_module_of((uintptr_t)dlsym(RTLD_DEFAULT, "PyEval_GetFrame"));
+  /* A program may be linked with all of hipmm. */
+  if (stack_range_has(&traces->core, (const void *)getauxval(AT_ENTRY))) traces->core = (struct stack_range){0, 0};
 }
 
 void stack_traces_close(struct stack_traces *traces)
 {
   const struct hipmm_services *services = traces->services;
   if (traces->items) services->host_free(services, traces->items, traces->capacity * sizeof *traces->items);
+  if (traces->lines) services->host_free(services, traces->lines, traces->lines_bytes);
   key_map_clear(&traces->by_hash);
+  key_map_clear(&traces->lines_by_hash);
   pthread_mutex_destroy(&traces->lock);
 }
 
-static void stack_traces_lock(struct stack_traces *traces)
+void stack_traces_lock(struct stack_traces *traces)
 {
   if (!traces->is_guarded) pthread_mutex_lock(&traces->lock);
 }
 
-static void stack_traces_unlock(struct stack_traces *traces)
+void stack_traces_unlock(struct stack_traces *traces)
 {
   if (!traces->is_guarded) pthread_mutex_unlock(&traces->lock);
 }
@@ -123,17 +171,114 @@ static int stack_traces_skip_own(void *const *frames, int count, const void *fro
   return count > 1 ? 1 : 0;
 }
 
-uint32_t stack_traces_record(struct stack_traces *traces, const void *from, uint32_t depth)
+/* The frames of C in front of the interpreter; all of them if it is not among them. */
+static uint32_t stack_traces_stop_at_python(const struct stack_traces *traces, void *const *frames, uint32_t count)
 {
-  void *frames[STACK_TRACE_MOST_FRAMES + MOST_OWN_FRAMES];
-  int count = backtrace(frames, STACK_TRACE_MOST_FRAMES + MOST_OWN_FRAMES);
-  int first = stack_traces_skip_own(frames, count, from);
+  for (uint32_t i = 0; i < count; i++)
+    if (stack_range_has(&traces->python, frames[i])) return i;
+  return count;
+}
+
+/* Behind the frames of libhipmm, which the caller has entered above some plugins. */
+static int stack_traces_skip_core(const struct stack_traces *traces, void *const *frames, int first, int count)
+{
+  int at = first;
+  while (at < count && !stack_range_has(&traces->core, frames[at])) at++;
+  if (at == count) return first;
+  while (at < count && stack_range_has(&traces->core, frames[at])) at++;
+  return at < count ? at : first;
+}
+
+static uint32_t stack_traces_take_native(const struct stack_traces *traces, const void *from, uint32_t depth,
+                                         void **frames_out)
+{
+  void *frames[STACK_TRACE_MOST_FRAMES + 2 * MOST_OWN_FRAMES];
+  int count = backtrace(frames, STACK_TRACE_MOST_FRAMES + 2 * MOST_OWN_FRAMES);
+  int first = stack_traces_skip_core(traces, frames, stack_traces_skip_own(frames, count, from), count);
   uint32_t taken = (uint32_t)(count - first) < depth ? (uint32_t)(count - first) : depth;
-  uint64_t hash = stack_traces_hash_of(frames + first, taken);
+  memcpy(frames_out, frames + first, taken * sizeof *frames);
+  return taken;
+}
+
+/* The lock is held. NULL without memory. */
+static void *stack_traces_line(struct stack_traces *traces, const char *line, size_t length)
+{
+  const struct hipmm_services *services = traces->services;
+  uint64_t hash = text_hash(line, length);
+  for (;; hash++) {
+    size_t place = (size_t)key_map_get(&traces->lines_by_hash, hash);
+    if (!place) break;
+    if (!strncmp(traces->lines + place, line, length) && !traces->lines[place + length])
+      return (void *)(STACK_TRACE_LINE | place);
+  }
+  if (traces->lines_bytes - traces->lines_used <= length || !traces->lines) {
+    size_t bytes = traces->lines_bytes ? 2 * traces->lines_bytes : FIRST_LINES_BYTES;
+    char *lines = bytes <= MOST_LINES_BYTES ? services->host_allocate(services, bytes) : NULL;
+    if (!lines) return NULL;
+    if (traces->lines) {
+      memcpy(lines, traces->lines, traces->lines_used);
+      services->host_free(services, traces->lines, traces->lines_bytes);
+    }
+    traces->lines = lines;
+    traces->lines_bytes = bytes;
+  }
+  size_t place = traces->lines_used;
+  if (!key_map_put(&traces->lines_by_hash, hash, place)) return NULL;
+  memcpy(traces->lines + place, line, length); /* the memory is zeroed */
+  traces->lines_used += length + 1;
+  return (void *)(STACK_TRACE_LINE | place);
+}
+
+/* Adds the lines of a text behind the frames. The lock is held. */
+static uint32_t stack_traces_add_lines(struct stack_traces *traces, const char *text, size_t length, void **frames,
+                                       uint32_t taken, uint32_t depth)
+{
+  for (const char *end = text + length, *next; text < end && taken < depth; text = next + 1) {
+    next = memchr(text, '\n', (size_t)(end - text));
+    void *line = next ? stack_traces_line(traces, text, (size_t)(next - text)) : NULL;
+    if (!line) break;
+    frames[taken++] = line;
+  }
+  return taken;
+}
+
+uint32_t stack_traces_take(struct stack_traces *traces, const struct stack_options *options, size_t bytes,
+                           const void *from)
+{
+  void *frames[STACK_TRACE_MOST_FRAMES];
+  char text[PYTHON_TEXT_BYTES];
+  uint32_t kind = __atomic_load_n(&options->stacks, __ATOMIC_RELAXED), taken = 0;
+  uint32_t depth = (uint32_t)__atomic_load_n(&options->stack_depth, __ATOMIC_RELAXED);
+  uint64_t sample = bytes == SIZE_MAX ? 0 : __atomic_load_n(&options->stack_sample, __ATOMIC_RELAXED);
+  if (kind == STACKS_OFF) return 0;
+  int64_t length = traces->services->call_site(traces->services, bytes, sample, text, sizeof text);
+  if (length < 0) return 0;
+  if (!length || kind == STACKS_ALL) taken = stack_traces_take_native(traces, from, depth, frames);
+  if (length && taken) taken = stack_traces_stop_at_python(traces, frames, taken);
   stack_traces_lock(traces);
-  uint32_t number = stack_traces_add(traces, hash, frames + first, taken);
+  taken = stack_traces_add_lines(traces, text, (size_t)length, frames, taken, depth);
+  uint32_t number = stack_traces_add(traces, stack_traces_hash_of(frames, taken), frames, taken);
   stack_traces_unlock(traces);
   return number;
+}
+
+uint32_t stack_traces_record(struct stack_traces *traces, const void *from, uint32_t depth)
+{
+  void *frames[STACK_TRACE_MOST_FRAMES];
+  uint32_t taken = stack_traces_take_native(traces, from, depth, frames);
+  stack_traces_lock(traces);
+  uint32_t number = stack_traces_add(traces, stack_traces_hash_of(frames, taken), frames, taken);
+  stack_traces_unlock(traces);
+  return number;
+}
+
+void stack_options_set(struct stack_options *options, const struct stack_options *given,
+                       const struct hipmm_services *services)
+{
+  __atomic_store_n(&options->stacks, given->stacks, __ATOMIC_RELAXED);
+  __atomic_store_n(&options->stack_sample, given->stack_sample, __ATOMIC_RELAXED);
+  __atomic_store_n(&options->stack_depth, given->stack_depth, __ATOMIC_RELAXED);
+  if (given->stacks) services->call_site(services, 0, given->stack_sample, NULL, 0);
 }
 
 void stack_traces_drop(struct stack_traces *traces, uint32_t number)
@@ -147,150 +292,8 @@ void stack_traces_drop(struct stack_traces *traces, uint32_t number)
 int64_t stack_traces_metadata_bytes(struct stack_traces *traces)
 {
   stack_traces_lock(traces);
-  int64_t bytes = (int64_t)(traces->capacity * sizeof *traces->items + key_map_bytes(&traces->by_hash));
+  int64_t bytes = (int64_t)(traces->capacity * sizeof *traces->items + key_map_bytes(&traces->by_hash) +
+                            traces->lines_bytes + key_map_bytes(&traces->lines_by_hash));
   stack_traces_unlock(traces);
   return bytes;
-}
-
-/* ---- Names ----
- *
- * Not by dladdr(): it takes the lock that the loader holds around constructors of libraries, which may be waiting for a lock
- * of the caller. The list of libraries has a lock of its own, around which no code of others runs. */
-
-struct frame_place {
-  uintptr_t address;
-  uintptr_t base, symbol; /* of the file, and of the function that is exported; 0: unknown */
-  char file[501], name[4000];
-};
-
-/* The exported symbols of a file. */
-struct frame_symbols {
-  const ElfW(Sym) * items;
-  const char *names;
-  const uint32_t *gnu_hash, *hash;
-};
-
-static struct frame_symbols stack_traces_symbols(const ElfW(Dyn) * entry, uintptr_t base)
-{
-  struct frame_symbols symbols = {NULL, NULL, NULL, NULL};
-  for (; entry->d_tag != DT_NULL; entry++) {
-    uintptr_t at =
-        entry->d_un.d_ptr < base ? base + entry->d_un.d_ptr : entry->d_un.d_ptr; /* the kernel's is not relocated */
-    if (entry->d_tag == DT_SYMTAB) symbols.items = (const void *)at;
-    if (entry->d_tag == DT_STRTAB) symbols.names = (const void *)at;
-    if (entry->d_tag == DT_GNU_HASH) symbols.gnu_hash = (const void *)at;
-    if (entry->d_tag == DT_HASH) symbols.hash = (const void *)at;
-  }
-  return symbols;
-}
-
-/* The table has no count of its own: it ends with the chain of the last bucket. */
-static uint32_t stack_traces_count_symbols(const struct frame_symbols *symbols)
-{
-  const uint32_t *header = symbols->gnu_hash;
-  if (!symbols->items || !symbols->names) return 0;
-  if (!header) return symbols->hash ? symbols->hash[1] : 0;
-  const uint32_t *buckets = header + 4 + header[2] * (sizeof(ElfW(Addr)) / sizeof *header),
-                 *chains = buckets + header[0];
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < header[0]; i++)
-    if (buckets[i] > last) last = buckets[i];
-  if (last < header[1]) return 0;
-  while (!(chains[last - header[1]] & 1)) last++;
-  return last + 1;
-}
-
-static void stack_traces_name_symbol(struct frame_place *place, const struct frame_symbols *symbols, uintptr_t base)
-{
-  uint32_t count = stack_traces_count_symbols(symbols);
-  for (uint32_t i = 0; i < count; i++) {
-    const ElfW(Sym) *symbol = &symbols->items[i];
-    uintptr_t start = base + symbol->st_value;
-    if (symbol->st_shndx == SHN_UNDEF || (symbol->st_info & 15) == STT_TLS || place->address < start ||
-        place->address - start >= symbol->st_size || start <= place->symbol)
-      continue;
-    place->symbol = start;
-    snprintf(place->name, sizeof place->name, "%s", symbols->names + symbol->st_name);
-  }
-}
-
-/* In the list of libraries: not 0 ends the search. */
-static int stack_traces_look_in(struct dl_phdr_info *info, size_t bytes, void *closure)
-{
-  struct frame_place *place = closure;
-  const ElfW(Dyn) *dynamic = NULL;
-  uintptr_t first = UINTPTR_MAX;
-  bool holds = false;
-  (void)bytes;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-    uintptr_t start = info->dlpi_addr + part->p_vaddr;
-    if (part->p_type == PT_DYNAMIC) dynamic = (const void *)start;
-    if (part->p_type != PT_LOAD) continue;
-    if (start < first) first = start;
-    holds = holds || (place->address >= start && place->address - start < part->p_memsz);
-  }
-  if (!holds) return 0;
-  place->base = first & ~(uintptr_t)4095;
-  snprintf(place->file, sizeof place->file, "%s", *info->dlpi_name ? info->dlpi_name : program_invocation_name);
-  if (!dynamic) return 1;
-  const struct frame_symbols symbols = stack_traces_symbols(dynamic, info->dlpi_addr);
-  stack_traces_name_symbol(place, &symbols, info->dlpi_addr);
-  return 1;
-}
-
-/* ---- Writing ---- */
-
-/* In the format of RMM, with the offsets in the function and in the file, for addr2line. The address of the call is before
- * the return address. */
-static void stack_traces_frame_text(const struct stack_traces *traces, uint32_t index, void *frame, char *line,
-                                    size_t line_bytes)
-{
-  struct frame_place place = {.address = (uintptr_t)frame - 1};
-  if (!dl_iterate_phdr(stack_traces_look_in, &place)) {
-    snprintf(line, line_bytes, "  #%u in %p", index, frame);
-    return;
-  }
-  int status = -1;
-  bool is_mangled = traces->demangle && !strncmp(place.name, "_Z", 2);
-  char *readable = is_mangled ? traces->demangle(place.name, NULL, NULL, &status) : NULL;
-  unsigned long in_file = (unsigned long)(place.address - place.base);
-  if (place.symbol)
-    snprintf(line, line_bytes, "  #%u in %.500s+%#lx from %s (+%#lx)", index, readable ? readable : place.name,
-             (unsigned long)(place.address - place.symbol), place.file, in_file);
-  else
-    snprintf(line, line_bytes, "  #%u in ? from %s (+%#lx)", index, place.file, in_file);
-  free(readable);
-}
-
-void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
-                        void *closure)
-{
-  char line[1200];
-  if (!number) return;
-  stack_traces_lock(traces);
-  struct stack_trace trace = traces->items[number];
-  stack_traces_unlock(traces);
-  for (uint32_t i = 0; i < trace.depth; i++) {
-    stack_traces_frame_text(traces, i, trace.frames[i], line, sizeof line);
-    text_make_plain(line); /* a file may have any name */
-    write(closure, line);
-  }
-}
-
-struct log_lines {
-  const struct hipmm_services *services;
-  enum hipmm_log_level level;
-};
-
-static void stack_traces_log_line(void *closure, const char *line)
-{
-  const struct log_lines *lines = closure;
-  lines->services->log(lines->services, lines->level, "%s", line);
-}
-
-void stack_traces_log(struct stack_traces *traces, uint32_t number, enum hipmm_log_level level)
-{
-  struct log_lines lines = {traces->services, level};
-  stack_traces_write(traces, number, stack_traces_log_line, &lines);
 }

@@ -4,13 +4,6 @@
 
 #define PER_THREAD ((hipmm_stream_t)2)
 
-static uint32_t blocks_trace(struct guard *guard, const void *from)
-{
-  if (!guard_is_on(&guard->options.capture_stacks)) return 0;
-  int64_t depth = __atomic_load_n(&guard->options.stack_depth, __ATOMIC_RELAXED);
-  return stack_traces_record(&guard->traces, from, (uint32_t)depth);
-}
-
 /* ---- Allocating ---- */
 
 /* Computes the size of the upstream block, and the offset of the application's bytes in it. False on overflow. */
@@ -89,7 +82,7 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
   if (status) return status;
   record.block.ptr = (char *)record.upstream_ptr + front;
   record.block.number = live_blocks_next_number(&guard->live);
-  record.allocated_by = blocks_trace(guard, __builtin_return_address(0));
+  record.allocated_by = stack_traces_take(&guard->traces, &guard->options.stack, bytes, __builtin_return_address(0));
   status = blocks_add(guard, &record);
   if (status) {
     stack_traces_drop(&guard->traces, record.allocated_by);
@@ -205,7 +198,8 @@ enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t 
   if (status == HIPMM_E_POINTER) blocks_report_refusal(guard, ptr);
   if (status) return status;
   before = record;
-  record.freed_by = blocks_trace(guard, __builtin_return_address(0));
+  record.freed_by =
+      stack_traces_take(&guard->traces, &guard->options.stack, record.block.bytes, __builtin_return_address(0));
   status = blocks_release(guard, &record, stream);
   if (status) {
     stack_traces_drop(&guard->traces, record.freed_by);

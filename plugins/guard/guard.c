@@ -195,8 +195,7 @@ static void guard_set(struct guard *guard, const struct guard_options *given)
   __atomic_store_n(&guard->options.quarantine_size, given->quarantine_size, __ATOMIC_RELAXED);
   __atomic_store_n(&guard->options.poison, given->poison, __ATOMIC_RELAXED);
   __atomic_store_n(&guard->options.on_damage, given->on_damage, __ATOMIC_RELAXED);
-  __atomic_store_n(&guard->options.capture_stacks, given->capture_stacks, __ATOMIC_RELAXED);
-  __atomic_store_n(&guard->options.stack_depth, given->stack_depth, __ATOMIC_RELAXED);
+  stack_options_set(&guard->options.stack, &given->stack, guard->services);
 }
 
 /* Live blocks keep their zones. */
@@ -286,21 +285,7 @@ static const struct hipmm_option guard_option_table[] = {
      .doc = "Reaction to damage, besides the log: error also makes the free fail with HIPMM_E_SIZE; the block then "
             "stays allocated, its zones are restored, and the next free of it succeeds",
      .choices = guard_on_damage_words},
-    {.name = "capture_stacks",
-     .type = HIPMM_OPTION_BOOL,
-     .flags = HIPMM_OPTION_RELOADABLE,
-     .offset = offsetof(struct guard_options, capture_stacks),
-     .initial = "false",
-     .doc = "Record a stack trace of each allocation and free, for the report; costs microseconds"},
-    {.name = "stack_depth",
-     .type = HIPMM_OPTION_INTEGER,
-     .flags = HIPMM_OPTION_RELOADABLE,
-     .offset = offsetof(struct guard_options, stack_depth),
-     .initial = "64",
-     .unit = "frames",
-     .doc = "The most frames of a trace, innermost first",
-     .minimum = "1",
-     .maximum = "64"},
+    STACK_OPTIONS(guard_options, HIPMM_OPTION_RELOADABLE, "0", "64", " and frees, for the report"),
 };
 
 static const struct hipmm_ops guard_ops = {

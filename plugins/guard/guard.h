@@ -71,8 +71,7 @@ struct guard_options {
   uint64_t quarantine_size;
   uint32_t poison;
   uint32_t on_damage;
-  uint32_t capture_stacks;
-  int64_t stack_depth;
+  struct stack_options stack;
 };
 
 struct guard_record {

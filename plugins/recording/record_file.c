@@ -41,6 +41,7 @@ static void record_file_write_head(const struct record_file *file, struct record
   head->wall_offset = wall.tv_sec * INT64_C(1000000000) + wall.tv_nsec - (int64_t)head->nanoseconds;
   head->process = (uint32_t)getpid();
   head->device = file->services->device;
+  head->stack_sample = file->stack_sample;
   if (!uname(&host)) memcpy(head->host, host.nodename, strnlen(host.nodename, sizeof head->host - 1));
   memcpy(head->magic, RECORD_MAGIC, sizeof head->magic);
 }

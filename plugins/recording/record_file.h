@@ -13,7 +13,7 @@
 struct record_file {
   const struct hipmm_services *services;
   bool uses_counter;
-  uint64_t rotate_bytes;
+  uint64_t rotate_bytes, stack_sample;
   int64_t rotated_files;
   pthread_mutex_t lock; /* all below */
   struct log_file file;

@@ -88,7 +88,6 @@ static struct recorder_thread *recorder_new_thread(struct recorder *recorder, ui
   uint32_t system_thread = recorder_system_thread();
   if (thread && !is_new && thread->block && thread->end - thread->at >= RECORD_PUT_BYTES)
     thread->at = record_put_meta(thread->at, RECORD_META_THREAD, &system_thread, sizeof system_thread);
-  if (thread) thread->until_stack = 1;
   return thread;
 }
 
@@ -182,13 +181,11 @@ static bool recorder_write_text(struct recorder *recorder, struct recorder_threa
   return true;
 }
 
-uint32_t recorder_take_stack(struct recorder *recorder, const void *from)
+uint32_t recorder_take_stack(struct recorder *recorder, size_t bytes, const void *from)
 {
-  struct recorder_thread *thread = recorder_thread_now(recorder);
-  if (!thread || --thread->until_stack) return 0;
-  thread->until_stack = recorder->stack_interval;
-  uint32_t number = stack_traces_record(&recorder->traces, from, recorder->stack_depth);
-  if (!number || !recorder_make_room(recorder, thread, RECORD_PUT_BYTES)) return 0;
+  uint32_t number = stack_traces_take(&recorder->traces, &recorder->stack, bytes, from);
+  struct recorder_thread *thread = number ? recorder_thread_now(recorder) : NULL;
+  if (!thread || !recorder_make_room(recorder, thread, RECORD_PUT_BYTES)) return 0;
   return recorder_write_text(recorder, thread, number) ? number : 0;
 }
 
@@ -197,6 +194,7 @@ uint32_t recorder_take_stack(struct recorder *recorder, const void *from)
 enum hipmm_status recorder_open(struct recorder *recorder, const struct hipmm_services *services,
                                 const struct log_file_spec *spec, enum log_file_clash *clash_out)
 {
+  recorder->file.stack_sample = recorder->stack.stacks ? recorder->stack.stack_sample : 0;
   enum hipmm_status status = record_file_open(&recorder->file, services, spec, clash_out);
   if (status) return status;
   recorder->services = services;
@@ -204,6 +202,7 @@ enum hipmm_status recorder_open(struct recorder *recorder, const struct hipmm_se
   recorder->memory_index = thread_memory_index(recorder->serial, recorder);
   pthread_mutex_init(&recorder->lock, NULL);
   stack_traces_open(&recorder->traces, services);
+  recorder->traces.is_for_file = true;
   recorder->threads_watch.ended = recorder_thread_ended;
   thread_watch_open(&recorder->threads_watch);
   return HIPMM_OK;

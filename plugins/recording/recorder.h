@@ -17,7 +17,6 @@ struct recorder_thread {
   struct record_context context;
   struct record_block *block; /* NULL: none */
   uint32_t generation;        /* of the block's file */
-  uint32_t until_stack;       /* allocations until a stack trace is taken */
   uint64_t events_before;     /* `events` when the block was begun */
   uint64_t lost_since_block;  /* events lost since a block was begun */
   atomic_uint_fast64_t events, lost_events;
@@ -29,7 +28,7 @@ struct recorder {
   uint64_t serial;     /* unique number */
   size_t memory_index; /* of the recorder in thread_memories */
   const struct hipmm_services *services;
-  uint32_t stack_interval, stack_depth; /* interval 0: no stack traces */
+  struct stack_options stack;
   struct record_file file;
   struct thread_watch threads_watch;
   struct recorder_thread *_Atomic threads; /* new ones are added in front, under the lock */
@@ -83,7 +82,7 @@ static inline __attribute__((always_inline)) void recorder_add_now(struct record
   recorder_count_event(thread);
 }
 
-/* The number of a trace of the caller whose return address is `from`, taken for every Nth allocation; 0: not this time. */
-uint32_t recorder_take_stack(struct recorder *recorder, const void *from);
+/* The number of the stack of an allocation; see stack_traces_take(). 0: not this time. */
+uint32_t recorder_take_stack(struct recorder *recorder, size_t bytes, const void *from);
 
 #endif

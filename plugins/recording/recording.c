@@ -11,7 +11,8 @@ struct recording_options {
   const char *file;
   uint32_t enabled;
   uint64_t rotate_size;
-  int64_t rotate_files, stack_interval, stack_depth;
+  int64_t rotate_files;
+  struct stack_options stack;
 };
 
 struct recording {
@@ -30,8 +31,7 @@ static __attribute__((noinline)) void recording_add(struct recording *recording,
 {
   struct recorder *recorder = &recording->recorder;
   if (!atomic_load_explicit(&recording->is_enabled, memory_order_relaxed)) return;
-  bool has_stack = from && recorder->stack_interval;
-  uint32_t stack = has_stack ? recorder_take_stack(recorder, from) : 0;
+  uint32_t stack = from ? recorder_take_stack(recorder, action == RECORD_ALLOCATE ? bytes : SIZE_MAX, from) : 0;
   recorder_add(recorder, (struct record_event){action, clock_ticks(recorder->file.uses_counter), (uintptr_t)ptr, bytes,
                                                (uintptr_t)stream, stack});
 }
@@ -133,7 +133,7 @@ static void recording_validate(const struct hipmm_validation *validation, const 
 static void recording_enable(struct recording *recording, bool is_enabled)
 {
   const struct recorder *recorder = &recording->recorder;
-  bool is_plain = is_enabled && !recorder->stack_interval && recorder->file.uses_counter;
+  bool is_plain = is_enabled && !recorder->stack.stacks && recorder->file.uses_counter;
   atomic_store_explicit(&recording->is_enabled, is_enabled, memory_order_relaxed);
   atomic_store_explicit(&recording->is_plain, is_plain, memory_order_relaxed);
 }
@@ -160,8 +160,7 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
   if (!recording)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   recording->upstream = upstreams[0];
-  recording->recorder.stack_interval = (uint32_t)given->stack_interval;
-  recording->recorder.stack_depth = (uint32_t)given->stack_depth;
+  stack_options_set(&recording->recorder.stack, &given->stack, services);
   struct recording_opening opening = {services, given, recording};
   enum hipmm_status status = log_file_open_own(services, "recording", given->file, recording_open, &opening);
   if (status) {
@@ -214,23 +213,7 @@ static const struct hipmm_option recording_option_table[] = {
      .doc = "How many renamed files stay; the oldest is overwritten",
      .minimum = "1",
      .maximum = "1000"},
-    {.name = "stack_interval",
-     .type = HIPMM_OPTION_INTEGER,
-     .offset = offsetof(struct recording_options, stack_interval),
-     .initial = "0",
-     .unit = "allocations",
-     .doc = "Record the call stack of every Nth allocation of each thread, which takes microseconds; 1: of all. 0: of "
-            "none",
-     .minimum = "0",
-     .maximum = "1000000000"},
-    {.name = "stack_depth",
-     .type = HIPMM_OPTION_INTEGER,
-     .offset = offsetof(struct recording_options, stack_depth),
-     .initial = "32",
-     .unit = "frames",
-     .doc = "The most frames of a call stack",
-     .minimum = "1",
-     .maximum = "64"},
+    STACK_OPTIONS(recording_options, 0, "512KiB", "32", ", and of those that fail"),
     {.name = "enabled",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,

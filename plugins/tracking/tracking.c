@@ -12,8 +12,7 @@
 #include <stdio.h>
 
 struct tracking_options {
-  uint32_t capture_stacks;
-  int64_t stack_depth;
+  struct stack_options stack;
   int64_t most_reported;
   uint32_t report_at_end;
 };
@@ -34,16 +33,9 @@ struct tracking_record {
 
 /* ---- Stack traces ---- */
 
-static uint32_t tracking_trace(struct tracking *tracking, const void *from)
-{
-  if (!__atomic_load_n(&tracking->options.capture_stacks, __ATOMIC_RELAXED)) return 0;
-  int64_t depth = __atomic_load_n(&tracking->options.stack_depth, __ATOMIC_RELAXED);
-  return stack_traces_record(&tracking->traces, from, (uint32_t)depth);
-}
-
 static void tracking_log_trace(struct tracking *tracking, const void *from)
 {
-  uint32_t trace = tracking_trace(tracking, from);
+  uint32_t trace = stack_traces_take(&tracking->traces, &tracking->options.stack, SIZE_MAX, from);
   stack_traces_log(&tracking->traces, trace, HIPMM_LOG_WARNING);
   stack_traces_drop(&tracking->traces, trace);
 }
@@ -64,7 +56,7 @@ static enum hipmm_status tracking_add(struct tracking *tracking, void *ptr, size
                                       const void *from)
 {
   struct tracking_record record = {{ptr, bytes, live_blocks_next_number(&tracking->live), stream}, 0}, replaced;
-  record.trace = tracking_trace(tracking, from);
+  record.trace = stack_traces_take(&tracking->traces, &tracking->options.stack, bytes, from);
   if (live_blocks_insert(&tracking->live, &record, &replaced)) {
     tracking_report_replaced(tracking, &replaced);
     return HIPMM_OK;
@@ -269,8 +261,7 @@ static enum hipmm_status tracking_perform(void *self, size_t index, int64_t *val
 
 static void tracking_set(struct tracking *tracking, const struct tracking_options *given)
 {
-  __atomic_store_n(&tracking->options.capture_stacks, given->capture_stacks, __ATOMIC_RELAXED);
-  __atomic_store_n(&tracking->options.stack_depth, given->stack_depth, __ATOMIC_RELAXED);
+  stack_options_set(&tracking->options.stack, &given->stack, tracking->services);
   __atomic_store_n(&tracking->options.most_reported, given->most_reported, __ATOMIC_RELAXED);
   __atomic_store_n(&tracking->options.report_at_end, given->report_at_end, __ATOMIC_RELAXED);
 }
@@ -318,21 +309,7 @@ static void tracking_destroy(void *self)
 }
 
 static const struct hipmm_option tracking_option_table[] = {
-    {.name = "capture_stacks",
-     .type = HIPMM_OPTION_BOOL,
-     .flags = HIPMM_OPTION_RELOADABLE,
-     .offset = offsetof(struct tracking_options, capture_stacks),
-     .initial = "false",
-     .doc = "Record a stack trace of each allocation, for the list; costs microseconds"},
-    {.name = "stack_depth",
-     .type = HIPMM_OPTION_INTEGER,
-     .flags = HIPMM_OPTION_RELOADABLE,
-     .offset = offsetof(struct tracking_options, stack_depth),
-     .initial = "64",
-     .unit = "frames",
-     .doc = "The most frames of a trace, innermost first",
-     .minimum = "1",
-     .maximum = "64"},
+    STACK_OPTIONS(tracking_options, HIPMM_OPTION_RELOADABLE, "512KiB", "64", ", for the list"),
     {.name = "most_reported",
      .type = HIPMM_OPTION_INTEGER,
      .flags = HIPMM_OPTION_RELOADABLE,

@@ -317,7 +317,7 @@ def memory_snapshot() -> dict[str, Any]:
 def _refuse_history(*_: Any) -> None:
     warnings.warn(
         "hipmm keeps no history of allocations for PyTorch: a snapshot has the memory of its moment. For the stack of each "
-        'live block put {"type": "tracking", "capture_stacks": true} into the graph',
+        'live block put {"type": "tracking", "stacks": "all"} into the graph',
         stacklevel=3,
     )
 

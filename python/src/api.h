@@ -21,7 +21,7 @@
   X(allocate_aligned) X(allocator_register) X(buffer_bytes) X(buffer_capacity_bytes) X(buffer_copy) \
   X(buffer_create) X(buffer_data) X(buffer_destroy) X(buffer_device) X(buffer_fill) X(buffer_read) \
   X(buffer_read_async) X(buffer_reserve) X(buffer_resize) X(buffer_resource) X(buffer_shrink_to_fit) \
-  X(buffer_stream) X(buffer_try_create) X(buffer_try_destroy) X(buffer_write) X(buffer_write_async) X(control_register) X(control_reply) X(deallocate_aligned) X(device_attribute) X(device_count) \
+  X(buffer_stream) X(buffer_try_create) X(buffer_try_destroy) X(buffer_write) X(call_site) X(buffer_write_async) X(control_register) X(control_reply) X(deallocate_aligned) X(device_attribute) X(device_count) \
   X(device_current) X(device_held_bytes) X(device_memory) X(device_name) X(device_set) X(driver_version) \
   X(failure_handler_register) X(finalize) X(get) X(init) X(init_from_file) X(init_from_string) X(init_if_needed) \
   X(is_initialized) X(last_error) X(list) X(log_set_sink) X(mempool_register) X(movable_create) X(movable_destroy) X(movable_pin) X(movable_unpin) X(query) X(reservation_release) X(reservation_resize) X(reserve) X(resource_create_from) \

@@ -151,7 +151,7 @@ static PyObject *buffer_create(PyTypeObject *type, PyObject *size, PyObject *giv
   enum hipmm_status status;
   if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream) || resource_from(from, &resource)) return NULL;
   if (!api.buffer_try_create(resource, bytes, stream, &buffer)) {
-    CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
+    CALL_ALLOCATE(status, api.buffer_create(resource, bytes, stream, &buffer), bytes);
     if (status) return call_raise();
   }
   return buffer_wrap(type, buffer, given);
@@ -193,7 +193,7 @@ static PyObject *buffer_copy(PyObject *object, PyObject *args, PyObject *names)
   struct use *target = resource ? resource_use(from) : &self->use; /* the copy is written there */
   if (!resource) resource = api.buffer_resource(self->buffer);
   if (use_begin(target, resource, false)) return buffer_end(self, false), NULL;
-  CALL(status, api.buffer_copy(self->buffer, resource, stream, &buffer));
+  CALL_ALLOCATE(status, api.buffer_copy(self->buffer, resource, stream, &buffer), api.buffer_bytes(self->buffer));
   use_end(target);
   buffer_end(self, false);
   return status ? call_raise() : buffer_wrap(Py_TYPE(object), buffer, given && given != Py_None ? given : self->stream);
@@ -213,7 +213,7 @@ static PyObject *buffer_change(PyObject *object, PyObject *args, PyObject *names
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "O|O", words, &size, &given)) return NULL;
   if (size_from(size, "nbytes", &bytes) || buffer_stream(self, given, &stream) || buffer_begin(self, true)) return NULL;
-  CALL(status, resize(self->buffer, bytes, stream));
+  CALL_ALLOCATE(status, resize(self->buffer, bytes, stream), bytes);
   if (!status) buffer_keep_stream(self, given);
   buffer_end(self, true);
   return call_result(status);

@@ -65,6 +65,15 @@ enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status);
     (status) = call_leave(call_thread, status); \
   } while (0)
 
+/* The same for an allocation of `bytes`, whose call stack a resource may keep. */
+#define CALL_ALLOCATE(status, expression, bytes)       \
+  do {                                                 \
+    char call_text[8192];                              \
+    api.call_site(bytes, call_text, sizeof call_text); \
+    CALL(status, expression);                          \
+    api.call_site(0, NULL, 0);                         \
+  } while (0)
+
 /* Raises the exception for the last failed call: the one that a callback raised in it, or one made of hipmm's error
  * record by hipmm._errors.make(). Returns NULL. */
 PyObject *call_raise(void);

@@ -102,6 +102,7 @@ PyMODINIT_FUNC PyInit__hipmm(void)
   PyMethodDef *const methods[] = {runtime_methods, inspect_methods, callback_methods};
   if (module_check_interpreter()) return NULL;
   api_choose();
+  api.call_site(0, NULL, 0); /* finds Python, which needs the loader */
   PyObject *module = PyModule_Create(&module_definition);
   if (!module) return NULL;
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)

@@ -74,7 +74,7 @@ static PyObject *resource_allocate(PyObject *self, PyObject *args, PyObject *nam
   if (size_from(size, "nbytes", &bytes) || (aligned && size_from(aligned, "alignment", &alignment)) ||
       stream_from(given, &stream))
     return NULL;
-  CALL(status, api.allocate_aligned(resource_of(self), bytes, alignment, stream, &ptr));
+  CALL_ALLOCATE(status, api.allocate_aligned(resource_of(self), bytes, alignment, stream, &ptr), bytes);
   return status ? call_raise() : PyLong_FromVoidPtr(ptr);
 }
 

@@ -73,7 +73,7 @@ static PyObject *span_commit(PyObject *object, PyObject *args)
   Py_ssize_t offset, bytes;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "nn", &offset, &bytes)) return NULL;
-  CALL(status, api.span_commit(((struct span *)object)->ptr, (size_t)offset, (size_t)bytes));
+  CALL_ALLOCATE(status, api.span_commit(((struct span *)object)->ptr, (size_t)offset, (size_t)bytes), (size_t)bytes);
   return call_result(status);
 }
 

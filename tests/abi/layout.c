@@ -373,7 +373,7 @@ NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);
 AT(hipmm_resource, self, 8);
 
-MAY_GROW(hipmm_services, 240);
+MAY_GROW(hipmm_services, 248);
 AT(hipmm_services, struct_size, 0);
 AT(hipmm_services, name, 8);
 AT(hipmm_services, device, 16);
@@ -405,6 +405,7 @@ AT(hipmm_services, enter_program, 208);
 AT(hipmm_services, leave_program, 216);
 AT(hipmm_services, ask_program, 224);
 AT(hipmm_services, check_wait, 232);
+AT(hipmm_services, call_site, 240);
 
 NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);

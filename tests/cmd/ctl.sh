@@ -56,7 +56,7 @@ grep -q 'does not allow' err && fail "HIPMM_CONTROL=0 warns: $(cat err)"
 
 # ---- What is read and set ----
 
-start '{"control": true, "stack": [{"type": "limiting", "limit": "64MiB"}, {"type": "tracking", "capture_stacks": true}, "pool", "device"]}'
+start '{"control": true, "stack": [{"type": "limiting", "limit": "64MiB"}, {"type": "tracking", "stacks": "all", "stack_sample": 0}, "pool", "device"]}'
 run 0 ctl $one list
 prints '^devices/0$'
 prints '^devices/0/pool  pool$'
@@ -108,7 +108,7 @@ grep -q 'cmd/.*controlled' heap.pprof || fail "the profile lacks the program's f
 run 0 ctl $one profile devices/0/tracking -o heap.csv
 [ "$(grep -c allocate, heap.csv)" = 1 ] || fail "the log of live blocks is not one row: $(cat heap.csv)"
 run 1 ctl $one profile devices/0/pool -o none.pprof
-says '"capture_stacks": true'
+says '"stacks": "python"'
 
 # ---- Suspend and resume: the program does it ----
 
@@ -144,7 +144,7 @@ run 1 ctl $one status
 
 # ---- Records, and two processes of one name ----
 
-start '{"control": true, "stack": [{"type": "recording", "file": "log.record", "stack_interval": 1}, {"type": "pool", "exportable": true}, "device"]}'
+start '{"control": true, "stack": [{"type": "recording", "file": "log.record", "stacks": "all", "stack_sample": 0}, {"type": "pool", "exportable": true}, "device"]}'
 first=$one
 run 0 ctl $one profile -o heap.pprof
 grep -q 'cmd/.*controlled' heap.pprof || fail "the profile of a record lacks the program's frames"

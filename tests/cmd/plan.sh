@@ -92,7 +92,7 @@ says '^hipmm: plan: small.csv: bare.json: the stack of device 0 has no resource 
 
 # ---- Call stacks ----
 
-echo '{ "stack": [{"type": "recording", "file": "made.record", "stack_interval": 1}, "pool", "device"] }' >hipmm.json
+echo '{ "stack": [{"type": "recording", "file": "made.record", "stacks": "all", "stack_sample": 0}, "pool", "device"] }' >hipmm.json
 HIPMM_RUNTIME=software run 0 replay small.csv
 rm hipmm.json
 run 0 plan --json made.record

@@ -142,7 +142,7 @@ assert sentence in json.load(open(sys.argv[2]))["findings"], sentence
 END
 HIPMM_RUNTIME=software HIPMM_LOG=error
 export HIPMM_RUNTIME HIPMM_LOG
-echo '{ "stack": [{"type": "recording", "file": "made.record", "stack_interval": 100}, "pool", "device"] }' >hipmm.json
+echo '{ "stack": [{"type": "recording", "file": "made.record", "stacks": "all"}, "pool", "device"] }' >hipmm.json
 run 0 replay cupy_frames.csv
 run 0 report --json made.record
 is peak.bytes 985520330

@@ -79,6 +79,7 @@ static void use_devices(const void *argument)
 
 static void use_buffers(const void *argument)
 {
+  char site[100];
   static unsigned char source[BYTES], target[BYTES];
   struct hipmm_buffer *buffer = NULL, *empty = NULL, *copy = NULL, *adopted = NULL;
   struct hipmm_memory memory = {.struct_size = sizeof memory};
@@ -110,7 +111,9 @@ static void use_buffers(const void *argument)
   SWEEP(hipmm_buffer_destroy, empty);
   if (!SWEEP_PLAIN(hipmm_buffer_try_destroy, buffer)) SWEEP(hipmm_buffer_destroy, buffer);
   buffer = NULL;
+  SWEEP_PLAIN(hipmm_call_site, 100, site, sizeof site);
   expect(!SWEEP_PLAIN(hipmm_buffer_try_create, NULL, 100, NULL, &buffer) == !buffer, "a call is half served");
+  SWEEP_PLAIN(hipmm_call_site, 0, NULL, 0);
   if (buffer) SWEEP(hipmm_buffer_destroy, buffer);
 }
 

@@ -317,7 +317,8 @@ static const struct stack stacks[] = {
     {"aligned, tracking", "[{\"type\": \"aligned\", \"alignment\": 8192}, \"tracking\", \"pool\", \"device\"]",
      .unit = 30000},
     {"hooks, tracking of stacks",
-     "[{\"type\": \"hooks\", \"hooks\": \"program\"}, {\"type\": \"tracking\", \"capture_stacks\": true}, \"pool\", "
+     "[{\"type\": \"hooks\", \"hooks\": \"program\"}, {\"type\": \"tracking\", \"stacks\": \"all\", \"stack_sample\": "
+     "0}, \"pool\", "
      "\"device\"]",
      .unit = 30000},
     {"logging, fault", "[\"logging\", {\"type\": \"fault\", \"above\": \"1GiB\"}, \"pool\", \"device\"]",
@@ -338,7 +339,8 @@ static const struct stack stacks[] = {
     {"reserving", "[{\"type\": \"reserving\", \"limit\": \"64MiB\"}, \"pool\", \"device\"]", .unit = 30000},
     {"guard", "[\"guard\", \"pool\", \"device\"]", .unit = 30000},
     {"guard that keeps little",
-     "[{\"type\": \"guard\", \"quarantine_size\": \"200KiB\", \"capture_stacks\": true}, \"device\"]", .unit = 10000},
+     "[{\"type\": \"guard\", \"quarantine_size\": \"200KiB\", \"stacks\": \"all\", \"stack_sample\": 0}, \"device\"]",
+     .unit = 10000},
     {"pool on a guard", "[{\"type\": \"pool\", \"growth\": \"segments\"}, \"guard\", \"device\"]", .unit = 80000},
 };
 

@@ -287,7 +287,7 @@ int main(void)
   size_t n = 0;
   char *folder = new_folder(), *file = path_in(folder, "log.csv");
   snprintf(log_option, sizeof log_option, "\"file\": \"%s\", ", file);
-  snprintf(record_option, sizeof record_option, "\"file\": \"%s.record\", \"stack_interval\": 100, ", file);
+  snprintf(record_option, sizeof record_option, "\"file\": \"%s.record\", \"stacks\": \"all\", ", file);
   log_to_file("error");
   if (hipmm_failure_handler_register("matrix", &failure)) return 1;
   plugin_scan(NULL, discover, NULL);

@@ -247,7 +247,7 @@ static void looks_at_what_is_left_in_the_end(void **state)
 static void says_who_it_was(void **state)
 {
   (void)state;
-  fixture_start("'stack': [{'type': 'guard', 'capture_stacks': true}, 'device']");
+  fixture_start("'stack': [{'type': 'guard', 'stacks': 'all', 'stack_sample': 0}, 'device']");
   char *ptr = fixture_allocate(1000, NULL);
   fixture_free(ptr, 1000, NULL);
   poke(ptr);

@@ -290,41 +290,92 @@ static void uses_the_blocks_of_threads_that_ended(void **state)
 
 /* ---- Stacks ---- */
 
-__attribute__((noinline)) static void *allocate_here(void)
+__attribute__((noinline)) static enum hipmm_status try_to_allocate_here(size_t bytes, void **ptr_out)
 {
-  void *ptr = fixture_allocate(1000, NULL);
+  enum hipmm_status status = hipmm_allocate(NULL, bytes, NULL, ptr_out);
   __asm__ volatile("" ::: "memory"); /* no tail call, so that the frame stays */
+  return status;
+}
+
+__attribute__((noinline)) static void *allocate_here(size_t bytes)
+{
+  void *ptr = fixture_allocate(bytes, NULL);
+  __asm__ volatile("" ::: "memory");
   return ptr;
 }
 
-static void records_the_stack_of_every_nth_allocation(void **state)
+/* Of a reader: how many allocations of `bytes` have stacks, each of which names the static function that allocates, and
+ * what they stand for. */
+static size_t count_stacks(struct trace_rows *reader, size_t bytes, uint64_t *stand_for_out)
 {
-  char message[600], *path = path_in(folder, "log.record");
   struct trace_row row;
-  int stacks = 0;
-  (void)state;
-  assert_ok(start(", 'stack_interval': 10"));
-  for (int i = 0; i < 100; i++) fixture_free(allocate_here(), 1000, NULL);
-  struct trace_rows *reader = trace_rows_open(path, message, sizeof message);
-  assert_non_null(reader);
+  size_t n = 0;
+  *stand_for_out = 0;
   while (trace_rows_next(reader, &row) == TRACE_LINE) {
+    if (row.bytes != bytes || row.action == TRACE_FREE) continue;
+    *stand_for_out += stack_sample_bytes(row.stack_sample, bytes, row.stack);
     if (!row.stack) continue;
-    assert_int_equal(row.action, TRACE_ALLOCATE);
     const char *text = trace_rows_stack(reader, row.stack);
     assert_non_null(text);
-    assert_non_null(strstr(text, "test_recording"));
-    stacks++;
+    assert_non_null(strstr(text, "allocate_here+0x")); /* or try_to_allocate_here */
+    assert_null(strstr(text, " in ? from (+"));
+    n++;
   }
-  assert_int_equal(stacks, 10);
+  return n;
+}
+
+static size_t count_stacks_of(size_t bytes, uint64_t *stand_for_out)
+{
+  char message[600], *path = path_in(folder, "log.record");
+  struct trace_rows *reader = trace_rows_open(path, message, sizeof message);
+  assert_non_null(reader);
+  size_t n = count_stacks(reader, bytes, stand_for_out);
   assert_null(trace_rows_stack(reader, 1 << 20));
   trace_rows_close(reader);
   free(path);
+  return n;
+}
+
+/* One allocation in 100 is expected to have a stack: 200 of them, and by chance 70 more or fewer at most. */
+static void records_stacks_as_a_sample_of_bytes(void **state)
+{
+  enum { TIMES = 20000, BYTES = 1000 };
+  uint64_t stand_for;
+  (void)state;
+  assert_ok(start(", 'stacks': 'python', 'stack_sample': 100000"));
+  for (int i = 0; i < TIMES; i++) fixture_free(allocate_here(BYTES), BYTES, NULL);
+  assert_in_range(count_stacks_of(BYTES, &stand_for), 130, 270);
+  assert_in_range(stand_for, 13 * TIMES * (BYTES / 20), 27 * TIMES * (BYTES / 20));
+}
+
+static void records_the_stacks_of_all_large_blocks_and_failures(void **state)
+{
+  enum { TIMES = 20, LARGE = 1 << 20, TOO_LARGE = 100 << 20, SMALL = 64 };
+  uint64_t stand_for;
+  char graph[600];
+  void *ptr;
+  (void)state;
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'recording', 'file': '%s/log.record', 'stacks': 'all', 'stack_sample': '4GiB'}, "
+           "{'type': 'limiting', 'limit': '50MiB'}, 'pool', 'device']",
+           folder);
+  fixture_start(graph);
+  for (int i = 0; i < TIMES; i++) {
+    fixture_free(allocate_here(LARGE), LARGE, NULL);
+    fixture_free(allocate_here(SMALL), SMALL, NULL);
+    assert_status(try_to_allocate_here(TOO_LARGE, &ptr), HIPMM_E_LIMIT);
+  }
+  assert_int_equal(count_stacks_of(LARGE, &stand_for), TIMES);
+  assert_int_equal(stand_for, TIMES * LARGE);
+  assert_int_equal(count_stacks_of(TOO_LARGE, &stand_for), TIMES);
+  assert_int_equal(count_stacks_of(SMALL, &stand_for), 0);
+  assert_int_equal(stand_for, 0);
 }
 
 /* Recursion, so that each depth has a stack of its own. */
 __attribute__((noinline)) static void *allocate_at_depth(int depth)
 {
-  void *ptr = depth ? allocate_at_depth(depth - 1) : allocate_here();
+  void *ptr = depth ? allocate_at_depth(depth - 1) : allocate_here(1000);
   __asm__ volatile("" ::: "memory");
   return ptr;
 }
@@ -337,7 +388,7 @@ static void writes_the_text_of_each_stack_once(void **state)
   int64_t file_bytes = 0, metadata_bytes = 0;
   void *blocks[DEPTHS];
   (void)state;
-  assert_ok(start(", 'stack_interval': 1, 'stack_depth': 64"));
+  assert_ok(start(", 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 64"));
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = DEPTHS; i-- > 0;) {
       void *ptr = allocate_at_depth(i);
@@ -650,8 +701,8 @@ static int try_to_read(const char *name, char *message, size_t message_bytes)
 
 static char *record_of_200_events(size_t *bytes_out)
 {
-  assert_ok(start(", 'stack_interval': 50"));
-  for (int i = 0; i < 100; i++) fixture_free(allocate_here(), 1000, NULL);
+  assert_ok(start(", 'stacks': 'all', 'stack_sample': 20000"));
+  for (int i = 0; i < 100; i++) fixture_free(allocate_here(1000), 1000, NULL);
   char *path = path_in(folder, "log.record"), *data = read_file(path, bytes_out);
   assert_non_null(data);
   free(path);
@@ -748,7 +799,8 @@ int main(int argc, char **argv)
       TEST(needs_at_most_16_bytes_an_event),
       TEST(keeps_the_order_of_blocks_that_change_threads),
       TEST(uses_the_blocks_of_threads_that_ended),
-      TEST(records_the_stack_of_every_nth_allocation),
+      TEST(records_stacks_as_a_sample_of_bytes),
+      TEST(records_the_stacks_of_all_large_blocks_and_failures),
       TEST(writes_the_text_of_each_stack_once),
       TEST(keeps_one_place_for_a_thread_in_each_of_many_records),
       TEST(keeps_all_events_when_the_file_is_rotated),

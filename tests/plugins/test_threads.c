@@ -351,12 +351,13 @@ static void take_each_call_beside_each_other_one(void **state)
       {"{'type': 'fixed_size', 'block_size': '1MiB'}", {0}},
       {"{'type': 'binning', 'bins': [{'size': '1KiB'}, {'size': '16KiB'}]}, 'pool'", {0}},
       {"'monotonic'", {0}},
-      {"{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'", {"devices/0/guard/capture_stacks", {"true", "false"}}},
-      {"{'type': 'tracking', 'capture_stacks': true}, 'pool'", {0}},
+      {"{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'", {"devices/0/guard/stacks", {"all", "off"}}},
+      {"{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0}, 'pool'", {0}},
       {"{'type': 'limiting', 'limit': '100MiB'}, 'statistics', 'pool'",
        {"devices/0/limiting/limit", {"90MiB", "100MiB"}}},
       {"{'type': 'aligned', 'alignment': 4096}, 'pool'", {0}},
-      {"{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec', 'stack_interval': 1}, "
+      {"{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec', 'stacks': 'all', "
+       "'stack_sample': 0}, "
        "'pool'",
        {0}},
       {"{'type': 'advise', 'read_mostly': true}, 'managed'", {"devices/0/advise/read_mostly", {"false", "true"}}},

@@ -10,7 +10,8 @@
 #include <sys/resource.h>
 
 static const char tracked[] = "'stack': ['tracking', 'device']";
-static const char traced[] = "'stack': [{'type': 'tracking', 'capture_stacks': true, 'stack_depth': 3}, 'device']";
+static const char traced[] =
+    "'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 3}, 'device']";
 
 static unsigned count_of(const char *text, const char *part)
 {
@@ -146,7 +147,7 @@ static void names_no_more_than_it_is_told_to(void **state)
 static void captures_stacks(void **state)
 {
   (void)state;
-  fixture_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'device']");
+  fixture_start("'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0}, 'device']");
   void *ptr = fixture_allocate(1000, NULL);
   const char *text = listed();
   assert_contains(text, ": 1000 B (allocation 1, stream (nil)) : callstack:\n");
@@ -180,7 +181,7 @@ static void keeps_each_trace_once_and_forgets_it(void **state)
 {
   enum { DEPTHS = 60, ROUNDS = 50 };
   (void)state;
-  fixture_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
+  fixture_start("'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0}, 'pool', 'device']");
   static void *ptrs[ROUNDS][DEPTHS];
   for (int round = 0; round < ROUNDS; round++)
     for (unsigned depth = 0; depth < DEPTHS; depth++) ptrs[round][depth] = allocate_at_depth(depth);
@@ -258,7 +259,7 @@ static void tells_what_goes_past_one_of_two(void **state)
   void *blocks[BELOW + ABOVE];
   (void)state;
   fixture_start("'resources': {'memory': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}, "
-                "'lower': {'type': 'tracking', 'upstream': 'memory', 'capture_stacks': true}, "
+                "'lower': {'type': 'tracking', 'upstream': 'memory', 'stacks': 'all', 'stack_sample': 0}, "
                 "'upper': {'type': 'tracking', 'upstream': 'lower'}}, 'devices': {'default': 'upper'}");
   struct hipmm_resource *lower = fixture_resource("lower");
   for (int i = 0; i < BELOW; i++) assert_ok(hipmm_allocate(lower, BYTES, NULL, &blocks[i]));
@@ -411,7 +412,7 @@ static void counts_exactly_under_threads(void **state)
   pthread_t threads[THREADS];
   void *failure = NULL;
   (void)state;
-  fixture_start("'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']");
+  fixture_start("'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0}, 'pool', 'device']");
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_leave, left[i]), 0);
   for (int i = 0; i < 20; i++) listed();
   for (int i = 0; i < THREADS; i++) {
@@ -429,7 +430,8 @@ static void begins_to_capture_while_in_use(void **state)
   (void)state;
   fixture_start(tracked);
   void *before = fixture_allocate(10, NULL);
-  assert_ok(hipmm_set("devices/0/tracking/capture_stacks", "true"));
+  assert_ok(hipmm_set("devices/0/tracking/stacks", "python")); /* C frames: this program runs no Python */
+  assert_ok(hipmm_set("devices/0/tracking/stack_sample", "0"));
   assert_ok(hipmm_set("devices/0/tracking/stack_depth", "1"));
   void *after = fixture_allocate(20, NULL);
   const char *text = listed();
@@ -445,7 +447,7 @@ static void refuses_bad_options(void **state)
 {
   static const struct fixture_refusal bad[] = {{"'stack_depth': 0", "/stack/0/stack_depth"},
                                                {"'stack_depth': 65", "/stack/0/stack_depth"},
-                                               {"'capture_stacks': 'yes'", "/stack/0/capture_stacks"},
+                                               {"'stacks': 'yes'", "/stack/0/stacks"},
                                                {"'most_reported': -1", "/stack/0/most_reported"},
                                                {"'depth': 3", "/stack/0/depth"}};
   (void)state;
@@ -473,7 +475,7 @@ static const struct behaviour_stack stacks[] = {
     {"on a device", "'scheduler': 'threads'", "'stack': ['tracking', 'device']", false},
     {"on a pool", "'scheduler': 'stepped', 'seed': 2", "'stack': ['tracking', 'pool', 'device']", true},
     {"with stacks", "'scheduler': 'stepped', 'seed': 3",
-     "'stack': [{'type': 'tracking', 'capture_stacks': true}, 'pool', 'device']", true},
+     "'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0}, 'pool', 'device']", true},
 };
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)

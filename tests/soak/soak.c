@@ -48,7 +48,7 @@ static const struct middle middles[] = {
 static const char *const tops[] = {"",
                                    "\"statistics\", ",
                                    "\"thread_safe\", ",
-                                   "{\"type\": \"tracking\", \"capture_stacks\": false}, ",
+                                   "{\"type\": \"tracking\", \"stacks\": \"off\"}, ",
                                    "{\"type\": \"guard\", \"quarantine_size\": 100000}, ",
                                    "{\"type\": \"aligned\", \"alignment\": 512}, "};
 static const char *const sources[] = {"\"device\"", "\"device\"", "\"async\"", "\"managed\""};
@@ -89,7 +89,7 @@ static atomic_ullong changes, looks;
 static void *soak_meddle(void *seed)
 {
   static const char *const names[] = {"pool", "arena", "limiting", "tracking", "fixed_size"};
-  static const char *const options[] = {"maximum_size", "limit", "capture_stacks", "slack"};
+  static const char *const options[] = {"maximum_size", "limit", "stack_depth", "slack"};
   static const char *const settings[] = {"6MiB", "7MiB", "8MiB", "true", "false", "1MiB", NULL};
   static const char *const values[] = {"metadata_bytes", "live_bytes", "reserved_bytes", "stream_waits",
                                        "current_count"};

@@ -28,7 +28,7 @@ options() {
   guard) echo '"quarantine_size": "16MiB", "poison": '$poison', "on_damage": "error",' ;;
   limiting) echo '"limit": "48GiB",' ;;
   logging) echo "\"file\": \"$work/log.csv\"," ;;
-  recording) echo "\"file\": \"$work/log.record\", \"stack_interval\": 100," ;;
+  recording) echo "\"file\": \"$work/log.record\", \"stacks\": \"all\"," ;;
   tracking) echo '"report_at_end": true,' ;;
   esac
 }

@@ -39,7 +39,7 @@ struct pprof_output {
   size_t capacity;
   uint32_t *numbers; /* in `texts`, by the log's number; 0: not seen yet */
   size_t n_numbers;
-  uint64_t live_bytes, peak_bytes, n_peaks;
+  uint64_t live_bytes, peak_bytes, n_peaks, stack_sample;
   int64_t first, last; /* nanoseconds */
   FILE *file;
   uint64_t n_strings;
@@ -130,13 +130,15 @@ static void pprof_keep_peak(const struct pprof_output *pprof, struct pprof_stack
 static void pprof_change(struct pprof_output *pprof, uint32_t number, bool is_freed, uint64_t bytes)
 {
   struct pprof_stack *stack = &pprof->stacks[number];
+  uint64_t objects = stack_sample_blocks(pprof->stack_sample, bytes, number),
+           space = stack_sample_bytes(pprof->stack_sample, bytes, number);
   pprof_keep_peak(pprof, stack);
-  stack->values[INUSE_OBJECTS] += is_freed ? UINT64_MAX : 1;
-  stack->values[INUSE_SPACE] += is_freed ? -bytes : bytes;
+  stack->values[INUSE_OBJECTS] += is_freed ? -objects : objects;
+  stack->values[INUSE_SPACE] += is_freed ? -space : space;
   pprof->live_bytes += is_freed ? -bytes : bytes;
   if (is_freed) return;
-  stack->values[ALLOC_OBJECTS]++;
-  stack->values[ALLOC_SPACE] += bytes;
+  stack->values[ALLOC_OBJECTS] += objects;
+  stack->values[ALLOC_SPACE] += space;
   if (pprof->live_bytes <= pprof->peak_bytes) return;
   pprof->peak_bytes = pprof->live_bytes;
   pprof->n_peaks++;
@@ -156,6 +158,7 @@ static bool pprof_output_row(struct convert_output *output, const struct trace_r
   if (pair.older) pprof_change(pprof, pprof->live.blocks[pair.older].item, true, pprof->live.blocks[pair.older].bytes);
   if (pair.slot && row->action == TRACE_FREE) pprof_change(pprof, pprof->live.blocks[pair.slot].item, true, pair.bytes);
   if (!pair.slot || row->action != TRACE_ALLOCATE) return true;
+  pprof->stack_sample = row->stack_sample;
   if (!pprof_stack_of(pprof, row->stack, rows, &number)) return false;
   pprof->live.blocks[pair.slot].item = number;
   pprof_change(pprof, number, false, row->bytes);

@@ -24,23 +24,34 @@ struct record_output {
   uint64_t sequence, ticks; /* of the last block, and of the last row */
   bool *has_stack;          /* by number: its text is written */
   size_t n_stacks;
+  bool has_head;
 };
 
-static bool record_output_begin(struct convert_output *output)
+/* Writes the head, before the first row, which has what it says of stacks. */
+static bool record_output_head(struct convert_output *output, uint64_t stack_sample)
 {
   union {
     struct record_head head;
     char bytes[RECORD_BLOCK_BYTES];
-  } *first = calloc(1, sizeof *first);
-  output->record = calloc(1, sizeof *output->record);
+  } * first;
+  if (output->record->has_head) return true;
+  first = calloc(1, sizeof *first);
   if (first)
     first->head = (struct record_head){.magic = RECORD_MAGIC,
                                        .byte_order = RECORD_BYTE_ORDER,
                                        .block_bytes = RECORD_BLOCK_BYTES,
-                                       .ticks_per_second = 1000000000};
-  bool good = first && output->record && fwrite(first, sizeof *first, 1, output->file) == 1;
+                                       .ticks_per_second = 1000000000,
+                                       .stack_sample = stack_sample};
+  output->record->has_head = true;
+  bool good = first && fwrite(first, sizeof *first, 1, output->file) == 1;
   free(first);
   return good;
+}
+
+static bool record_output_begin(struct convert_output *output)
+{
+  output->record = calloc(1, sizeof *output->record);
+  return output->record;
 }
 
 /* The block of a thread; NULL without memory. */
@@ -116,7 +127,8 @@ static bool record_output_row(struct convert_output *output, const struct trace_
   struct record_output_block *block = record_output_block_of(record, row->thread);
   bool is_later = row->nanoseconds > 0 && (uint64_t)row->nanoseconds > record->ticks;
   record->ticks = is_later ? (uint64_t)row->nanoseconds : record->ticks + 1;
-  if (!block || !record_output_stack(output, block, row->stack, rows) ||
+  if (!block || !record_output_head(output, row->stack_sample) ||
+      !record_output_stack(output, block, row->stack, rows) ||
       !record_output_room(output, block, RECORD_PUT_BYTES + 2 + sizeof row->thread + 1))
     return false;
   if (block->thread != row->thread)
@@ -133,6 +145,10 @@ static bool record_output_end(struct convert_output *output)
   struct record_output *record = output->record;
   bool good = record != NULL;
   int code = record ? 0 : ENOMEM;
+  if (good && !record_output_head(output, 0)) {
+    code = errno;
+    good = false;
+  }
   for (size_t i = 0; record && i < record->n_blocks; i++) {
     if (good && !record_output_flush(output, record->blocks[i])) {
       code = errno;

@@ -122,8 +122,8 @@ static struct compare_group *compare_tally(const struct compare *compare, bool b
       const struct block *block = &one->blocks->items[i];
       if (at_peak && !moment_has(&peak, block)) continue;
       struct compare_group *group = &groups[by_stack ? one->stacks[block->stack] : compare_size_class(block->bytes)];
-      group->blocks[side]++;
-      group->bytes[side] += block->bytes;
+      group->blocks[side] += by_stack ? blocks_stack_blocks(one->blocks, block) : 1;
+      group->bytes[side] += by_stack ? blocks_stack_bytes(one->blocks, block) : block->bytes;
     }
   }
   if (groups) qsort(groups, n, sizeof *groups, compare_groups);

@@ -66,6 +66,25 @@ static bool findings_tell_peak(struct findings *findings)
   return true;
 }
 
+/* Who allocates the largest part of the peak, if the log knows. */
+static bool findings_tell_stack(struct findings *findings)
+{
+  const struct blocks *blocks = findings->blocks;
+  struct moment_groups groups;
+  char name[BLOCKS_STACK_NAME_BYTES];
+  if (!blocks->stacks.n) return true;
+  if (!moment_group(blocks, (struct moment){.event = findings->peak}, MOMENT_BY_STACK, &groups)) return false;
+  const struct moment_group *most = groups.n && !groups.items[0].key && groups.n > 1 ? &groups.items[1] : groups.items;
+  if (groups.n && most->key) {
+    blocks_stack_name(blocks, (uint32_t)most->key, name, sizeof name);
+    output_add_sentence(findings->sentences, "The call stack with most of the peak holds %s%s (%u %%): %s.",
+                        blocks->stack_sample ? "about " : "", UNITS_BYTES(most->bytes),
+                        findings_percent(most->bytes, most->bytes > groups.bytes ? most->bytes : groups.bytes), name);
+  }
+  free(groups.items);
+  return true;
+}
+
 /* The lowest point before the peak, back to the last time when nearly as much was live. */
 static uint32_t findings_trough(const struct findings *findings)
 {
@@ -246,8 +265,8 @@ json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_
                       const struct pages_result *pages)
 {
   struct findings findings = {blocks, live, peak, json_array()};
-  if (findings.sentences && findings_tell_peak(&findings) && findings_tell_rises(&findings) &&
-      findings_tell_climb(&findings)) {
+  if (findings.sentences && findings_tell_peak(&findings) && findings_tell_stack(&findings) &&
+      findings_tell_rises(&findings) && findings_tell_climb(&findings)) {
     findings_tell_lasting(&findings);
     findings_tell_repeats(&findings);
     findings_tell_pages(&findings, pages);

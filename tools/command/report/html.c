@@ -308,6 +308,7 @@ static bool html_json(const struct html *html)
   }
   json_object_set_new(object, "stacks", stacks);
   json_object_set_new(object, "stack_names", names);
+  json_object_set_new(object, "stack_sample", json_integer((json_int_t)html->blocks->stack_sample));
   json_object_set_new(object, "kept_blocks", json_integer((json_int_t)html->n_kept));
   char *text = json_dumps(object, JSON_COMPACT);
   json_decref(object);

@@ -161,6 +161,11 @@
   };
   const framesOf = index => (summary.stacks[index] || "").split("\n").filter(line => line.trim()).map(frameName);
   const stackName = index => summary.stack_names[index];
+  const stackTitle = index => framesOf(index).join("\n");
+  // What a block adds to its call stack, where stacks are a sample: as in stack_sample.h.
+  const sample = summary.stack_sample || 0, isCertain = number => number >= sample || number >= 1 << 20;
+  const stackBytes = i => isCertain(size[i]) ? size[i] : stack[i] && size[i] ? sample : 0;
+  const stackBlocks = i => isCertain(size[i]) || !size[i] ? 1 : stack[i] ? Math.round(sample / size[i]) : 0;
 
   // ---- Tables -----------------------------------------------------------------------------------------------------
 
@@ -170,15 +175,16 @@
     if (className) made.className = className;
     return made;
   }
-  // Rows of [name, blocks, bytes].
+  // Rows of [name, blocks, bytes, what is told under the mouse].
   function table(heading, rows, whole) {
     const made = element("table"), head = element("tr"), most = Math.max(1, ...rows.map(row => row[2]));
     head.append(element("th", heading), element("th", "blocks", "number"), element("th", "bytes", "number"),
       element("th", "share", "number"), element("th", ""));
     made.append(head);
-    for (const [name, blocks, total] of rows) {
+    for (const [name, blocks, total, title] of rows) {
       const row = element("tr"), bar = element("td", undefined, "bar"), filled = element("div");
       filled.style.width = 100 * total / most + "%";
+      if (title) row.title = title;
       bar.append(filled);
       row.append(element("td", name, "name"), element("td", count(blocks), "number"), element("td", bytes(total), "number"),
         element("td", percent(total, whole), "number"), bar);
@@ -205,8 +211,10 @@
     fill("streams", table("stream", users(summary.streams), requested));
     fill("threads", table("thread", users(summary.threads), requested));
     const end = summary.end;
-    fill("end", end && end.blocks ? table("size", end.by_size.map(group => [bytes(group.size), group.blocks, group.bytes]),
-      end.bytes) : element("p", "Nothing: every block was freed."));
+    fill("end", ...(!end || !end.blocks ? [element("p", "Nothing: every block was freed.")] : [
+      table("size", end.by_size.map(group => [bytes(group.size), group.blocks, group.bytes]), end.bytes),
+      ...(end.by_stack || []).length ? [table("call stack", end.by_stack.map(group =>
+        [group.name, group.blocks, group.bytes, stackTitle(group.stack)]), end.bytes)] : []]));
     const fragments = summary.fragmentation;
     if (fragments)
       fill("fragments", element("p", "Memory of a GPU comes in pages of " + bytes(fragments.page_bytes) +
@@ -378,14 +386,15 @@
     for (let i = 0; i < n; i++) {
       if (from[i] > moment || to[i] <= moment) continue;
       const key = keyOf(i), group = groups.get(key) || [0, 0];
-      group[0]++;
-      group[1] += size[i];
+      group[0] += by === "stack" ? stackBlocks(i) : 1;
+      group[1] += by === "stack" ? stackBytes(i) : size[i];
       groups.set(key, group);
-      if (stack[i]) stacks.set(stack[i], (stacks.get(stack[i]) || 0) + size[i]);
+      if (stack[i]) stacks.set(stack[i], (stacks.get(stack[i]) || 0) + stackBytes(i));
       total += size[i];
       blocks++;
     }
-    const rows = [...groups].map(([key, group]) => [nameOf(key), group[0], group[1]]).sort((a, b) => b[2] - a[2]);
+    const rows = [...groups].filter(([, group]) => group[0]).map(([key, group]) =>
+      [nameOf(key), group[0], group[1], by === "stack" ? stackTitle(key) : ""]).sort((a, b) => b[2] - a[2]);
     byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block");
     fill("holders", table(by, rows.slice(0, 15), total));
     if (hasStacks) showFlame(stacks);
@@ -438,7 +447,7 @@
   function tell(canvas, x, y) {
     const box = canvas.getBoundingClientRect(), at = start + (end - start) * (x - box.left) / box.width;
     const event = Math.max(0, Math.min(events - 1, Math.floor(toEvent(at))));
-    let text = eventName(event) + ": " + bytes(live[event]) + " live";
+    let text = eventName(event) + ": " + bytes(live[event]) + " live", title = "";
     if (canvas === map) {
       const where = (1 - (y - box.top) / box.height) * height;
       for (let i = 0; i < n; i++)
@@ -446,9 +455,11 @@
           text += " — block of " + bytes(size[i]) + " (" + count(size[i]) + " bytes) at 0x" + address[i].toString(16) +
             ", " + streamName(stream[i]) + ", " + threadName(thread[i]) + ", from " + eventName(from[i]) +
             (to[i] < events ? " to " + eventName(to[i]) : ", not freed") + (stack[i] ? ", " + stackName(stack[i]) : "");
+          title = stackTitle(stack[i]);
           break;
         }
     }
+    canvas.title = title;
     byId("under").textContent = text;
   }
 

@@ -151,7 +151,7 @@ static const struct live_row *ctl_profile_row(const struct ctl *ctl, const struc
   }
   if (!found)
     say("ctl: process %d: no resource here knows who allocates; put one on top of the stack, as in {\"stack\": "
-        "[{\"type\": \"tracking\", \"capture_stacks\": true}, \"pool\", \"device\"]}",
+        "[{\"type\": \"tracking\", \"stacks\": \"python\"}, \"pool\", \"device\"]}",
         ctl->process);
   return found;
 }

@@ -89,6 +89,7 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
   struct blocks *blocks = reader->blocks;
   if (!array_grow(&blocks->items, blocks->n, &blocks->capacity, sizeof *blocks->items)) return false;
   struct block *block = &blocks->items[blocks->n];
+  blocks->stack_sample = row->stack_sample;
   bool is_possible = row->bytes <= BLOCKS_MOST_BYTES;
   blocks->impossible += !is_possible;
   *block = (struct block){.address = row->pointer,

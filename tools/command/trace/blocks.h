@@ -41,6 +41,7 @@ struct blocks {
   size_t n_events, event_capacity;
   struct block_names streams, threads;
   struct stack_texts stacks;
+  uint64_t stack_sample; /* of the log */
   bool has_times;
   uint64_t unmatched_frees, failures, overlaid;
   uint64_t impossible;                /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
@@ -57,6 +58,17 @@ struct blocks_list {
 /* Reads logs that are open, with a progress bar, and closes them. False: the error was printed, and nothing is allocated. */
 bool blocks_read(struct blocks_list *list, struct trace_logs *logs);
 void blocks_list_clear(struct blocks_list *list);
+
+/* What a block adds to its group by call stack. */
+static inline uint64_t blocks_stack_bytes(const struct blocks *blocks, const struct block *block)
+{
+  return stack_sample_bytes(blocks->stack_sample, block->bytes, block->stack);
+}
+
+static inline uint64_t blocks_stack_blocks(const struct blocks *blocks, const struct block *block)
+{
+  return stack_sample_blocks(blocks->stack_sample, block->bytes, block->stack);
+}
 
 enum { BLOCKS_STACK_NAME_BYTES = 240 };
 

@@ -34,7 +34,7 @@ struct trace_format {
   /* As the functions of rows.h; NULL: nothing to tell. */
   void (*progress)(const void *reader, uint64_t *done_out, uint64_t *total_out);
   void (*remark)(const void *reader, char *text, size_t text_bytes);
-  const char *(*stack)(const void *reader, uint32_t number);
+  const char *(*stack)(void *reader, uint32_t number);
   const struct stack_texts *(*stacks)(const void *reader); /* in place of `stack` */
   const struct json_t *(*state)(const void *reader);
 };

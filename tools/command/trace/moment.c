@@ -15,8 +15,9 @@ uint32_t moment_curve(const struct blocks *blocks, const enum moment_key *by, ui
   for (size_t i = 0; i < blocks->n; i++) { /* differences at first */
     const struct block *block = &blocks->items[i];
     if (by && moment_key_of(block, *by) != key) continue;
-    curve[block->from] += block->bytes;
-    if (block->to != BLOCK_IS_LIVE) curve[block->to] -= block->bytes;
+    uint64_t bytes = by && *by == MOMENT_BY_STACK ? blocks_stack_bytes(blocks, block) : block->bytes;
+    curve[block->from] += bytes;
+    if (block->to != BLOCK_IS_LIVE) curve[block->to] -= bytes;
   }
   for (size_t event = 1; event < blocks->n_events; event++) {
     curve[event] += curve[event - 1];
@@ -49,19 +50,23 @@ bool moment_group(const struct blocks *blocks, struct moment moment, enum moment
   for (size_t i = 0; i < blocks->n; i++) {
     const struct block *block = &blocks->items[i];
     if (!moment_has(&moment, block)) continue;
-    items[out->blocks++] = (struct moment_group){moment_key_of(block, by), 1, block->bytes};
+    bool by_stack = by == MOMENT_BY_STACK;
+    items[out->blocks++] =
+        (struct moment_group){moment_key_of(block, by), by_stack ? blocks_stack_blocks(blocks, block) : 1,
+                              by_stack ? blocks_stack_bytes(blocks, block) : block->bytes};
     out->bytes += block->bytes;
   }
   qsort(items, n, sizeof *items, moment_compare_keys);
   for (size_t i = 0; i < n; i++) {
     if (groups && items[groups - 1].key == items[i].key) {
-      items[groups - 1].blocks++;
+      items[groups - 1].blocks += items[i].blocks;
       items[groups - 1].bytes += items[i].bytes;
     } else {
       items[groups++] = items[i];
     }
   }
   qsort(items, groups, sizeof *items, moment_compare_bytes);
+  while (groups && !items[groups - 1].blocks) groups--; /* stacks stand for them */
   out->items = items;
   out->n = groups;
   return true;

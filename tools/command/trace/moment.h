@@ -23,7 +23,7 @@ struct moment_group {
 struct moment_groups {
   struct moment_group *items; /* the largest first */
   size_t n;
-  uint64_t blocks, bytes; /* of all */
+  uint64_t blocks, bytes; /* of all; groups by stack add up to it on average, if stacks are a sample */
 };
 
 /* Fills `curve` with the live bytes after each event: of all blocks, or of those with that key. Returns the event after which

@@ -7,6 +7,7 @@
 #include "../array.h"
 #include "format.h"
 #include "record_cursor.h"
+#include "symbols.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ struct record_reader {
   uint32_t looks;      /* at events to come, before more events are read */
   struct key_map live; /* addresses that are allocated */
   struct record_stacks stacks;
+  struct symbols *symbols; /* NULL: no stack was asked for */
   uint64_t damaged_blocks, cut_blocks, lost_events;
 };
 
@@ -296,7 +298,8 @@ static struct trace_row record_row_of(const struct record_reader *record, const 
       .stream = event->stream,
       .nanoseconds = record_time(record, event->ticks),
       .thread = run->cursor.thread,
-      .stack = event->stack};
+      .stack = event->stack,
+      .stack_sample = record->head.stack_sample <= STACK_SAMPLE_MOST_BYTES ? record->head.stack_sample : 0};
 }
 
 /* Reads the blocks that begin before the first event. False: out of memory. */
@@ -346,6 +349,7 @@ static void record_close(void *reader)
   for (size_t i = 0; i < record->n_runs; i++) free(record->runs[i]);
   free(record->runs);
   record_stacks_clear(&record->stacks);
+  symbols_close(record->symbols);
   free(record->blocks);
   key_map_clear(&record->live);
   free(record);
@@ -396,10 +400,17 @@ static void record_remark(const void *reader, char *text, size_t text_bytes)
              (unsigned long long)record->lost_events, record->lost_events == 1 ? " was" : "s were");
 }
 
-static const char *record_stack(const void *reader, uint32_t number)
+/* Names the functions of a stack when it is asked for. Without memory they stay without names. */
+static const char *record_stack(void *reader, uint32_t number)
 {
-  const struct record_reader *record = reader;
-  return number < record->stacks.n ? record->stacks.items[number] : NULL;
+  struct record_reader *record = reader;
+  char **text = number < record->stacks.n ? &record->stacks.items[number] : NULL;
+  if (!text || !*text) return NULL;
+  if (!record->symbols) record->symbols = symbols_open();
+  char *named = record->symbols ? symbols_name_frames(record->symbols, *text) : NULL;
+  if (!named) return *text;
+  free(*text);
+  return *text = named;
 }
 
 const struct trace_format trace_format_record = {.is = record_is,

@@ -3,6 +3,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_TRACE_ROWS_H
 #define HIPMM_TOOLS_COMMAND_TRACE_ROWS_H
 
+#include "../../../core/base/stack_sample.h"
 #include "lines.h"
 
 enum trace_action { TRACE_ALLOCATE, TRACE_FREE, TRACE_ALLOCATE_FAILURE, TRACE_FREE_FAILURE };
@@ -30,6 +31,7 @@ struct trace_row {
       nanoseconds; /* since 1970; of RMM's CSV since midnight of the log's first day, UTC; TRACE_NO_TIME: not known */
   uint32_t thread; /* 0: not known */
   uint32_t stack;  /* number of a call stack; 0: none */
+  uint64_t stack_sample; /* of the log: what a stack stands for, as in stack_sample.h */
 };
 
 #define TRACE_NO_TIME INT64_MIN

@@ -93,7 +93,10 @@ using allocation_map = std::map<void *, allocation_info>;
 
 inline graph::options tracking_options(bool captures_stacks)
 {
-  return {{"capture_stacks", captures_stacks}, {"report_at_end", false}, {"most_reported", 1 << 30}};
+  return {{"stacks", captures_stacks ? "all" : "off"},
+          {"stack_sample", 0},
+          {"report_at_end", false},
+          {"most_reported", 1 << 30}};
 }
 
 /* The report has a line for each block, "ADDRESS: BYTES B …", and the lines of its trace behind it, indented. */

@@ -242,7 +242,8 @@ class TrackingResourceAdaptor(UpstreamResourceAdaptor):
     """Keeps a list of live allocations, with stack traces if they are wanted."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource, capture_stacks: bool = False) -> None:
-        self._resource = create("tracking", upstream_mr, capture_stacks=bool(capture_stacks), report_at_end=False)
+        stacks = "all" if capture_stacks else "off"
+        self._resource = create("tracking", upstream_mr, stacks=stacks, stack_sample=0, report_at_end=False)
 
     def get_allocated_bytes(self) -> int:
         """The bytes that are allocated."""
