@@ -5,8 +5,8 @@
  *
  * It works for all memory that the runtime can copy: on a device, managed, pinned or pageable. A free waits for its stream,
  * and until the zones were filled, so all writes to the block have ended. Not detected:
- * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. Damage to the
- * zones of a block allocated on one is told as a doubt. */
+ * writes of the pattern itself, writes beyond the zones, damage to a block freed on a captured stream, and damage to blocks
+ * that "sample_interval" passes over. Damage to the zones of a block allocated on one is told as a doubt. */
 #include "guard.h"
 #include "../common/descriptor.h"
 
@@ -197,6 +197,7 @@ static void guard_set(struct guard *guard, const struct guard_options *given)
   __atomic_store_n(&guard->options.on_damage, given->on_damage, __ATOMIC_RELAXED);
   __atomic_store_n(&guard->options.capture_stacks, given->capture_stacks, __ATOMIC_RELAXED);
   __atomic_store_n(&guard->options.stack_depth, given->stack_depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&guard->options.sample_interval, given->sample_interval, __ATOMIC_RELAXED);
 }
 
 /* Live blocks keep their zones. */
@@ -301,6 +302,17 @@ static const struct hipmm_option guard_option_table[] = {
      .doc = "The most frames of a trace, innermost first",
      .minimum = "1",
      .maximum = "64"},
+    {.name = "sample_interval",
+     .type = HIPMM_OPTION_INTEGER,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct guard_options, sample_interval),
+     .initial = "1",
+     .unit = "allocations",
+     .doc = "Guards one in so many allocations, chosen at random; 1: all. The others pass as they are, for some "
+            "nanoseconds each, so that programs in production can have a guard. The upstream then refuses pointers "
+            "that nobody knows",
+     .minimum = "1",
+     .maximum = "1000000000"},
 };
 
 static const struct hipmm_ops guard_ops = {
