@@ -43,7 +43,7 @@ static void top_end(int signal)
 
 static void top_watch_signals(void)
 {
-  const struct sigaction end = {.sa_handler = top_end};
+  const struct sigaction end = {.sa_handler = top_end, .sa_flags = SA_RESTART}; /* of writes: poll() returns */
   sigaction(SIGINT, &end, NULL);
   sigaction(SIGTERM, &end, NULL);
 }
@@ -121,6 +121,11 @@ static int top_show(struct top *top)
   return output_finish(CMD_GOOD);
 }
 
+static size_t top_columns(void)
+{
+  return terminal_is_output() ? terminal_width() : 512;
+}
+
 /* One table after another, each with its time. */
 static int top_list(struct top *top)
 {
@@ -132,7 +137,7 @@ static int top_list(struct top *top)
     if (localtime_r(&now, &local)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
     top_look(top);
     printf("%s\n", text);
-    screen_print(&top->screen, &top->processes, 0, terminal_width());
+    screen_print(&top->screen, &top->processes, 0, top_columns());
     putchar('\n');
     fflush(stdout);
     top_wait(top->interval);
@@ -146,7 +151,7 @@ static int top_once(struct top *top, bool as_json)
   if (top->processes.is_truncated) say("top: out of memory; not all processes are shown");
   int status = top->processes.is_truncated ? CMD_BAD : CMD_GOOD;
   if (as_json) return output_json(processes_json(&top->processes), status);
-  screen_print(&top->screen, &top->processes, 0, terminal_is_output() ? terminal_width() : 512);
+  screen_print(&top->screen, &top->processes, 0, top_columns());
   return output_finish(status);
 }
 
