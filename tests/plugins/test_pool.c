@@ -236,15 +236,14 @@ static void warns_once_of_memory_in_pieces(void **state)
   static const struct {
     const char *graph, *name, *remedy;
     bool grows;
-  } rows[] = {
-      {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
-       "\"growth\": \"mapped\" joins them", true},
-      {"'stack': [{'type': 'pool', 'initial_size': '160MiB'}, 'async']", "pool", "a pool of their own", true},
-      {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena", "a pool with \"growth\": \"mapped\"",
-       true},
-      {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
-       "'device']",
-       "pool", "\"growth\": \"mapped\" joins them", false}};
+  } rows[] = {{"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
+               "\"growth\": \"mapped\" joins them", true},
+              {"'stack': [{'type': 'pool', 'initial_size': '160MiB'}, 'async']", "pool", "a pool of their own", true},
+              {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena",
+               "a pool with \"growth\": \"mapped\"", true},
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
+               "'device']",
+               "pool", "\"growth\": \"mapped\" joins them", false}};
   enum { COUNT = 40 };
   void *blocks[COUNT], *large[2] = {NULL, NULL};
   (void)state;
@@ -258,8 +257,9 @@ static void warns_once_of_memory_in_pieces(void **state)
       const char *text = logged();
       if (i) assert_string_equal(text, "");
       if (i) continue;
-      assert_contains(text, "16.0 MiB are wanted, and of the 160.0 MiB that are held 80.0 MiB are idle, but in pieces of "
-                            "at most 4.0 MiB: ");
+      assert_contains(text,
+                      "16.0 MiB are wanted, and of the 160.0 MiB that are held 80.0 MiB are idle, but in pieces of "
+                      "at most 4.0 MiB: ");
       assert_contains(text, rows[row].remedy);
     }
     for (int i = 0; i < 2 && rows[row].grows; i++) fixture_free(large[i], 16 << 20, NULL);
