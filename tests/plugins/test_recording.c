@@ -609,6 +609,13 @@ static bool is_there(const char *name)
   return is_there;
 }
 
+static void remove_file(const char *name)
+{
+  char *path = path_in(folder, name);
+  assert_int_equal(remove(path), 0);
+  free(path);
+}
+
 static void fail_to_allocate(size_t bytes)
 {
   void *ptr;
@@ -636,7 +643,7 @@ static void keeps_the_last_events_until_memory_is_short(void **state)
     if (i % 2) assert_int_equal(row->bytes, 1001 - (i / 2 - 1) % 2);
   }
   free(rows.items);
-  assert_int_equal(remove(path_in(folder, "log.record")), 0);
+  remove_file("log.record");
   fail_to_allocate(SIZE_MAX);
   assert_false(is_there("log.record")); /* once */
   assert_string_equal(logged(), "");
@@ -701,7 +708,7 @@ static void flies_above_each_device(void **state)
     struct rows rows = rows_of(name);
     assert_int_equal(rows.n, device ? 1 : 3);
     free(rows.items);
-    assert_int_equal(remove(path_in(folder, name)), 0);
+    remove_file(name);
   }
   assert_int_equal(rmdir(hangar), 0);
   free(hangar);
