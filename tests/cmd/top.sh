@@ -242,7 +242,12 @@ for line in lines(40):
 END
 
 # Without escape sequences and bars, whatever reads it, until it is stopped.
-TERM=xterm timeout 1 "$hipmm" top --plain --interval 0.2 >out
+TERM=xterm "$hipmm" top --plain --interval 0.1 >out &
+plain=$!
+tries=0
+until [ "$(grep -c '^ PROCESS ' out)" -ge 2 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+kill $plain
+wait $plain || fail "top --plain ends with $?"
 [ "$(grep -c '^ PROCESS DEVICE / RESOURCE .* ALLOC/S TYPE / COMMAND$' out)" -ge 2 ] || fail "top --plain: $(cat out)"
 "$python3" - "$hipmm" <<'END' || fail "top --plain has escape sequences, or is late"
 import os, pty, sys, time
