@@ -112,6 +112,7 @@ static enum hipmm_status init_read(const char *file, const char *json, bool was_
   enum hipmm_status status = graph_load(file, json, &graph);
   if (status) return status;
   graph->was_found = was_found;
+  if (is_first) graph_add_flight(graph);
   return is_first ? init_open(graph, is_any) : init_join(graph);
 }
 

@@ -12,6 +12,7 @@
 #ifndef HIPMM_CORE_BASE_LIVE_FORMAT_H
 #define HIPMM_CORE_BASE_LIVE_FORMAT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define LIVE_FOLDER "/dev/shm"
@@ -39,10 +40,20 @@ enum live_counter {
 /* The counters come first. */
 struct live_row {
   int64_t counters[LIVE_COUNTERS];
-  char path[LIVE_PATH_BYTES]; /* "devices/0" of a device, "devices/0/pool" of a resource */
-  char type[LIVE_TYPE_BYTES]; /* "" of a device */
-  int64_t size_bytes;         /* of a device: all its memory; else 0 */
+  char path[LIVE_PATH_BYTES];       /* "devices/0" of a device, "devices/0/pool" of a resource */
+  char type[LIVE_TYPE_BYTES];       /* "" of a device */
+  int64_t size_bytes;               /* of a device: all its memory; else 0 */
+  int64_t fragmented_bytes;         /* of a pool or arena: idle, and in pieces; as all below LIVE_UNKNOWN of others */
+  int64_t pinned_bytes, file_bytes; /* of `spilling`: content in these tiers */
 };
+
+/* Where a counter is in a row, and what is there. */
+#define LIVE_PLACE(counter) offsetof(struct live_row, counters[counter])
+
+static inline int64_t live_row_at(const struct live_row *row, size_t place)
+{
+  return *(const int64_t *)((const char *)row + place);
+}
 
 struct live_file {
   char magic[8];

@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/units.h"
+#include "../inspect/publish.h"
 #include "../runtime/hip.h"
 #include "../stream/stream.h"
 
@@ -143,15 +144,24 @@ static void torch_pools_end_stream(int device, hipmm_stream_t stream)
   torch_pools_end_stream_in_all(device, stream, true);
 }
 
+static struct publish_private torch_pools_count(int device)
+{
+  struct publish_private counts = {0};
+  torch_pools_lock();
+  for (const struct torch_pool *pool = pools; pool; pool = pool->next) {
+    if (pool->device != device) continue;
+    counts.pools++;
+    counts.blocks += pool->members;
+    for (const struct cached *cached = pool->idle; cached; cached = cached->next) counts.idle_bytes += cached->bytes;
+  }
+  pthread_mutex_unlock(&lock);
+  return counts;
+}
+
 void torch_pools_explain(int device)
 {
   char text[200], size[UNITS_TEXT_BYTES];
-  size_t idle = 0;
-  torch_pools_lock();
-  for (const struct torch_pool *pool = pools; pool; pool = pool->next)
-    for (const struct cached *cached = pool->idle; cached && pool->device == device; cached = cached->next)
-      idle += cached->bytes;
-  pthread_mutex_unlock(&lock);
+  uint64_t idle = torch_pools_count(device).idle_bytes;
   if (!idle) return;
   snprintf(text, sizeof text,
            "; of what is used, private pools keep %s idle for their captured graphs, and free it with these",
@@ -165,6 +175,7 @@ void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool i
 {
   struct begun *one = calloc(1, sizeof *one);
   stream_watch_ends(torch_pools_end_stream);
+  publish_set_private(torch_pools_count);
   torch_pools_lock();
   struct torch_pool *pool = one ? *torch_pools_find(device->device, id) : NULL;
   if (one && !pool && (pool = calloc(1, sizeof *pool))) {

@@ -73,6 +73,10 @@ enum hipmm_status graph_check(const char *file, const char *json, struct diagnos
  * errors, and the log the warnings. The caller owns a reference. */
 enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out);
 
+/* With HIPMM_FLIGHT in the environment, puts a resource that keeps the last events above each device's top, or says why not.
+ * Before any other thread has the graph. */
+void graph_add_flight(struct graph *graph);
+
 /* Whether what stands where a graph's file is named is the graph itself: a JSON object. */
 bool graph_is_text(const char *name);
 

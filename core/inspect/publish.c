@@ -46,32 +46,46 @@ static int64_t publish_now(void)
 
 /* ---- Rows ---- */
 
-/* The counter that a value of a plugin is; LIVE_COUNTERS: none. */
-static enum live_counter publish_counter_of(const char *value)
+/* Where a value of a plugin goes; NULL: nowhere. */
+static int64_t *publish_place_of(struct live_row *row, const char *value)
 {
   static const struct {
     const char *value;
-    enum live_counter counter;
-  } names[] = {{"live_bytes", LIVE_BYTES},           {"current_bytes", LIVE_BYTES},
-               {"allocated_bytes", LIVE_BYTES},      {"used_bytes", LIVE_BYTES},
-               {"live_count", LIVE_BLOCKS},          {"current_count", LIVE_BLOCKS},
-               {"reserved_bytes", LIVE_RESERVED},    {"peak_reserved_bytes", LIVE_PEAK_RESERVED},
-               {"device_bytes", LIVE_RESERVED},      {"peak_bytes", LIVE_PEAK_BYTES},
-               {"peak_used_bytes", LIVE_PEAK_BYTES}, {"total_count", LIVE_TOTAL_BLOCKS},
-               {"stream_waits", LIVE_STREAM_WAITS},  {"metadata_bytes", LIVE_METADATA}};
+    size_t place;
+    const char *type; /* NULL: any */
+  } names[] = {{"live_bytes", LIVE_PLACE(LIVE_BYTES), NULL},
+               {"current_bytes", LIVE_PLACE(LIVE_BYTES), NULL},
+               {"allocated_bytes", LIVE_PLACE(LIVE_BYTES), NULL},
+               {"used_bytes", LIVE_PLACE(LIVE_BYTES), NULL},
+               {"live_count", LIVE_PLACE(LIVE_BLOCKS), NULL},
+               {"current_count", LIVE_PLACE(LIVE_BLOCKS), NULL},
+               {"reserved_bytes", LIVE_PLACE(LIVE_RESERVED), NULL},
+               {"peak_reserved_bytes", LIVE_PLACE(LIVE_PEAK_RESERVED), NULL},
+               {"device_bytes", LIVE_PLACE(LIVE_RESERVED), NULL},
+               {"peak_bytes", LIVE_PLACE(LIVE_PEAK_BYTES), NULL},
+               {"peak_used_bytes", LIVE_PLACE(LIVE_PEAK_BYTES), NULL},
+               {"total_count", LIVE_PLACE(LIVE_TOTAL_BLOCKS), NULL},
+               {"stream_waits", LIVE_PLACE(LIVE_STREAM_WAITS), NULL},
+               {"metadata_bytes", LIVE_PLACE(LIVE_METADATA), NULL},
+               {"fragmented_bytes", offsetof(struct live_row, fragmented_bytes), NULL},
+               {"pinned_bytes", offsetof(struct live_row, pinned_bytes), "spilling"},
+               {"file_bytes", offsetof(struct live_row, file_bytes), "spilling"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i].value, value)) return names[i].counter;
-  return LIVE_COUNTERS;
+    if (!strcmp(names[i].value, value) && (!names[i].type || !strcmp(names[i].type, row->type)))
+      return (int64_t *)((char *)row + names[i].place);
+  return NULL;
 }
 
-/* The next row, with nothing known; NULL if there is no room. */
+/* The next row, with nothing known but what a row of the path had in pieces; NULL if there is no room. */
 static struct live_row *publish_next_row(struct live_file *file, const char *path, const char *type)
 {
   file->n_wanted++;
   if (file->n_rows == LIVE_ROWS) return NULL;
   struct live_row *row = &file->rows[file->n_rows++];
   for (int i = 0; i < LIVE_COUNTERS; i++) row->counters[i] = LIVE_UNKNOWN;
+  if (strcmp(row->path, path) != 0) row->fragmented_bytes = LIVE_UNKNOWN;
   row->size_bytes = 0;
+  row->pinned_bytes = row->file_bytes = LIVE_UNKNOWN;
   snprintf(row->path, sizeof row->path, "%.*s", (int)sizeof row->path - 1, path);
   snprintf(row->type, sizeof row->type, "%.*s", (int)sizeof row->type - 1, type);
   return row;
@@ -84,6 +98,13 @@ static bool publish_asks_driver(const struct hipmm_plugin *plugin)
   return plugin->role == HIPMM_ROLE_SOURCE;
 }
 
+/* A pool looks at all its blocks for it, under its lock: once a second. */
+static bool publish_is_fresh(const struct live_file *file, const struct live_row *row, const int64_t *place)
+{
+  enum { EVERY = 10 };
+  return place == &row->fragmented_bytes && *place != LIVE_UNKNOWN && file->sequence / 2 % EVERY != 0;
+}
+
 static void publish_instance(struct live_file *file, const struct instance *instance)
 {
   char path[PATH_BYTES];
@@ -92,10 +113,9 @@ static void publish_instance(struct live_file *file, const struct instance *inst
   struct live_row *row = publish_next_row(file, path, plugin->type);
   if (!row || publish_asks_driver(plugin)) return;
   for (uint32_t i = 0; i < plugin->n_values; i++) {
-    enum live_counter counter = publish_counter_of(plugin->values[i].name);
-    int64_t value;
-    if (counter != LIVE_COUNTERS && !instance->resource.ops->query(instance->resource.self, i, &value))
-      row->counters[counter] = value;
+    int64_t *place = publish_place_of(row, plugin->values[i].name), value;
+    if (!place || publish_is_fresh(file, row, place)) continue;
+    if (!instance->resource.ops->query(instance->resource.self, i, &value)) *place = value;
   }
 }
 
@@ -112,6 +132,25 @@ static void publish_past(struct live_file *file, int device)
   row->counters[LIVE_BLOCKS] = (int64_t)past.count;
 }
 
+static struct publish_private (*_Atomic publish_private)(int device);
+
+void publish_set_private(struct publish_private (*count)(int device))
+{
+  atomic_store(&publish_private, count);
+}
+
+static void publish_private_pools(struct live_file *file, int device)
+{
+  char path[PATH_BYTES];
+  struct publish_private (*count)(int device) = atomic_load(&publish_private);
+  const struct publish_private private = count ? count(device) : (struct publish_private){0};
+  snprintf(path, sizeof path, "devices/%d/private_pools", device);
+  struct live_row *row = private.pools ? publish_next_row(file, path, "private_pools") : NULL;
+  if (!row) return;
+  row->counters[LIVE_RESERVED] = (int64_t) private.idle_bytes;
+  row->counters[LIVE_BLOCKS] = (int64_t) private.blocks;
+}
+
 static void publish_stack(struct live_file *file, const struct stack *stack)
 {
   char path[PATH_BYTES];
@@ -122,6 +161,7 @@ static void publish_stack(struct live_file *file, const struct stack *stack)
     if (row) row->counters[LIVE_PEAK_RESERVED] = atomic_load(&stack->peak_held_bytes);
     if (row) row->size_bytes = (int64_t)stack->device_bytes;
     if (!stack->entry.name) publish_past(file, stack->device);
+    if (!stack->entry.name) publish_private_pools(file, stack->device);
   }
   STACK_EACH(instance, stack) publish_instance(file, instance);
 }

@@ -11,6 +11,15 @@
 void publish_begin(void);
 void publish_end(void);
 
+/* What a framework's private pools have of a device's memory. */
+struct publish_private {
+  uint64_t pools, blocks; /* allocated now */
+  uint64_t idle_bytes;    /* kept for the pools alone */
+};
+
+/* From now on `count` is asked for a device's, by any thread. */
+void publish_set_private(struct publish_private (*count)(int device));
+
 /* Writes what the file of this process has, or would have, into memory of zeros. */
 struct live_file;
 void publish_fill(struct live_file *file);

@@ -19,6 +19,8 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
     [ARENA_FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [ARENA_LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
+    [ARENA_FRAGMENTED_BYTES] = {"fragmented_bytes", "bytes",
+                                "Free memory outside of superblocks, and outside of the largest free block there"},
     [ARENA_CHUNKS] = {"chunks", "chunks", "Segments held from the upstream"},
     [ARENA_SUPERBLOCKS] = {"superblocks", "superblocks", "Parts of segments that arenas of threads and streams have"},
     [ARENA_SUPERBLOCK_BYTES_HELD] = {"superblock_bytes", "bytes", "Memory in superblocks, allocated or not"},
@@ -112,6 +114,8 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena_set_dump(arena, wanted);
   biased_lock_open(&arena->lock);
   enum hipmm_status status = arena_open_memory(arena, wanted, upstreams[0]);
+  bool is_of_pool = wanted->small_bytes; /* which warns */
+  if (!is_of_pool) arena->global.heap.remedy = "a pool with \"growth\": \"mapped\" can join them";
   if (!status) status = arena_fill(arena, wanted->arena_size);
   if (status) {
     arena_destroy(arena);

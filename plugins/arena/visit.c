@@ -180,6 +180,7 @@ static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value 
   case ARENA_LIVE_COUNT: return totals.live_count + global->live_count;
   case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
   case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_visit_larger(totals.largest, heap_largest_free(&global->heap));
+  case ARENA_FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&global->backing, &global->heap);
   case ARENA_CHUNKS: return (int64_t)backing_count(&global->backing);
   case ARENA_SUPERBLOCKS: return totals.n_superblocks;
   case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;

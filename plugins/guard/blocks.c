@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.c: see guard.h. */
+#include "../common/refusals.h"
 #include "guard.h"
 
 #define PER_THREAD ((hipmm_stream_t)2)
+
+_Static_assert(GUARD_CELLS == 1 << (64 - 51), "a hash of guard_cell() is the number of a cell");
 
 /* ---- Allocating ---- */
 
@@ -18,11 +21,10 @@ static bool blocks_lay_out(struct guard_record *record, size_t *front_out)
 }
 
 /* Empties the quarantine if the upstream is out of memory, and tries again. */
-static enum hipmm_status blocks_allocate_upstream(struct guard *guard, struct guard_record *record)
+static enum hipmm_status blocks_allocate_upstream(struct guard *guard, size_t bytes, size_t alignment,
+                                                  hipmm_stream_t stream, void **ptr_out)
 {
-  hipmm_stream_t stream = record->block.stream;
-  enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
-                                                     &record->upstream_ptr);
+  enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, bytes, alignment, stream, ptr_out);
   if (!hipmm_is_out_of_memory(status) || !hipmm_may_wait(guard->services, status)) return status;
   pthread_mutex_lock(&guard->lock);
   bool keeps = guard->quarantine.count > 0;
@@ -31,8 +33,7 @@ static enum hipmm_status blocks_allocate_upstream(struct guard *guard, struct gu
   int previous = guard->services->enter_device(guard->services);
   quarantine_shrink(guard, 0, stream);
   guard->services->leave_device(guard->services, previous);
-  return hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
-                                 &record->upstream_ptr);
+  return hipmm_upstream_allocate(guard->upstream, bytes, alignment, stream, ptr_out);
 }
 
 /* Fills the zones on the block's stream. Another thread may begin to capture the stream meanwhile: then the capture has the
@@ -52,6 +53,14 @@ static enum hipmm_status blocks_fill_and_mark(struct guard *guard, struct guard_
   return HIPMM_OK;
 }
 
+/* Drops a record whose block was freed where the guard did not see it, once it is in the table no more. */
+static void blocks_drop_stale(struct guard *guard, const struct guard_record *record)
+{
+  stack_traces_drop(&guard->traces, record->allocated_by);
+  memory_drop_mark(&guard->memory, record->filled);
+  guard_leave_cell(guard, record->block.ptr);
+}
+
 /* Fills the zones, then adds the record. */
 static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *record)
 {
@@ -62,27 +71,27 @@ static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *re
   services->leave_device(services, previous);
   if (!status && !live_blocks_insert(&guard->live, record, &replaced)) status = HIPMM_E_OUT_OF_MEMORY;
   if (status) memory_drop_mark(&guard->memory, record->filled);
-  if (status || !replaced.block.ptr) return status;
-  stack_traces_drop(&guard->traces, replaced.allocated_by);
-  memory_drop_mark(&guard->memory, replaced.filled);
+  if (status) return status;
+  __atomic_add_fetch(guard_cell(guard, record->block.ptr), 1, __ATOMIC_RELAXED);
+  if (replaced.block.ptr) blocks_drop_stale(guard, &replaced);
   return HIPMM_OK;
 }
 
-enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+static enum hipmm_status blocks_allocate_guarded(struct guard *guard, size_t bytes, size_t alignment,
+                                                 hipmm_stream_t stream, const void *from, void **ptr_out)
 {
-  struct guard *guard = self;
   struct guard_record record = {.block = {.bytes = bytes, .stream = stream}, .alignment = alignment};
   size_t front;
-  if (!bytes) return hipmm_upstream_allocate(guard->upstream, 0, alignment, stream, ptr_out);
   record.zone_bytes = guard_option(&guard->options.zone_size);
   if (!blocks_lay_out(&record, &front))
     return guard->services->refuse(guard->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot allocate {0:bytes}: no memory is that large", bytes, 0, 0);
-  enum hipmm_status status = blocks_allocate_upstream(guard, &record);
+  enum hipmm_status status =
+      blocks_allocate_upstream(guard, record.upstream_bytes, alignment, stream, &record.upstream_ptr);
   if (status) return status;
   record.block.ptr = (char *)record.upstream_ptr + front;
   record.block.number = live_blocks_next_number(&guard->live);
-  record.allocated_by = stack_traces_take(&guard->traces, &guard->options.stack, bytes, __builtin_return_address(0));
+  record.allocated_by = stack_traces_take(&guard->traces, &guard->options.stack, bytes, from);
   status = blocks_add(guard, &record);
   if (status) {
     stack_traces_drop(&guard->traces, record.allocated_by);
@@ -91,6 +100,43 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
   }
   *ptr_out = record.block.ptr;
   return HIPMM_OK;
+}
+
+/* Chances, so that a program whose allocations repeat in a fixed order has all of them guarded in time. */
+static bool blocks_is_chosen(const struct guard *guard)
+{
+  static _Thread_local uint64_t random __attribute__((tls_model("initial-exec")));
+  uint64_t interval = (uint64_t)__atomic_load_n(&guard->options.sample_interval, __ATOMIC_RELAXED);
+  if (interval == 1) return true;
+  if (!random) random = (uintptr_t)&random;
+  random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (random >> 32) * interval >> 32 == 0;
+}
+
+/* A block without a guard, and no record stands where it is. */
+static enum hipmm_status blocks_allocate_plain(struct guard *guard, size_t bytes, size_t alignment,
+                                               hipmm_stream_t stream, void **ptr_out)
+{
+  struct guard_record stale;
+  enum hipmm_status status = blocks_allocate_upstream(guard, bytes, alignment, stream, ptr_out);
+  if (status) return status;
+  if (!__atomic_load_n(&guard->is_sampling, __ATOMIC_RELAXED))
+    __atomic_store_n(&guard->is_sampling, 1, __ATOMIC_RELAXED);
+  if (__atomic_load_n(guard_cell(guard, *ptr_out), __ATOMIC_RELAXED) &&
+      !live_blocks_try_extract(&guard->live, *ptr_out, 0, &stale)) {
+    live_blocks_settle(&guard->live, *ptr_out);
+    blocks_drop_stale(guard, &stale);
+  }
+  return HIPMM_OK;
+}
+
+enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  struct guard *guard = self;
+  if (!bytes) return hipmm_upstream_allocate(guard->upstream, 0, alignment, stream, ptr_out);
+  return blocks_is_chosen(guard)
+             ? blocks_allocate_guarded(guard, bytes, alignment, stream, __builtin_return_address(0), ptr_out)
+             : blocks_allocate_plain(guard, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Freeing ---- */
@@ -169,13 +215,15 @@ static enum hipmm_status blocks_release(struct guard *guard, struct guard_record
   status = hipmm_upstream_deallocate(guard->upstream, record->upstream_ptr, record->upstream_bytes, record->alignment,
                                      stream);
   if (status) return status;
+  guard_leave_cell(guard, record->block.ptr);
   stack_traces_drop(&guard->traces, record->allocated_by);
   stack_traces_drop(&guard->traces, record->freed_by);
   return HIPMM_OK;
 }
 
-/* After a free was refused for its pointer: a block in the quarantine was freed twice. */
-static void blocks_report_refusal(struct guard *guard, const void *ptr)
+/* No block that is live has a guard and this pointer. True, with a line in the log: one in the quarantine has it, and was
+ * freed twice. */
+static bool blocks_is_freed_twice(struct guard *guard, const void *ptr)
 {
   const struct hipmm_services *services = guard->services;
   pthread_mutex_lock(&guard->lock);
@@ -187,15 +235,21 @@ static void blocks_report_refusal(struct guard *guard, const void *ptr)
     check_log_traces(guard, record, HIPMM_LOG_ERROR);
   }
   pthread_mutex_unlock(&guard->lock);
+  return record != NULL;
 }
 
 enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct guard *guard = self;
   struct guard_record record, before;
-  if (!ptr) return hipmm_upstream_deallocate(guard->upstream, NULL, bytes, alignment, stream);
-  enum hipmm_status status = live_blocks_extract(&guard->live, ptr, bytes, &record);
-  if (status == HIPMM_E_POINTER) blocks_report_refusal(guard, ptr);
+  bool is_sampling = __atomic_load_n(&guard->is_sampling, __ATOMIC_RELAXED);
+  if (!ptr || (is_sampling && !__atomic_load_n(guard_cell(guard, ptr), __ATOMIC_RELAXED)))
+    return hipmm_upstream_deallocate(guard->upstream, ptr, bytes, alignment, stream);
+  enum hipmm_status status = live_blocks_try_extract(&guard->live, ptr, bytes, &record);
+  if (status == HIPMM_E_POINTER)
+    return blocks_is_freed_twice(guard, ptr) || !is_sampling
+               ? refuse_pointer(guard->services, ptr)
+               : hipmm_upstream_deallocate(guard->upstream, ptr, bytes, alignment, stream);
   if (status) return status;
   before = record;
   record.freed_by =

@@ -5,8 +5,8 @@
  *
  * It works for all memory that the runtime can copy: on a device, managed, pinned or pageable. A free waits for its stream,
  * and until the zones were filled, so all writes to the block have ended. Not detected:
- * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. Damage to the
- * zones of a block allocated on one is told as a doubt. */
+ * writes of the pattern itself, writes beyond the zones, damage to a block freed on a captured stream, and damage to blocks
+ * that "sample_interval" passes over. Damage to the zones of a block allocated on one is told as a doubt. */
 #include "guard.h"
 #include "../common/descriptor.h"
 
@@ -196,6 +196,7 @@ static void guard_set(struct guard *guard, const struct guard_options *given)
   __atomic_store_n(&guard->options.poison, given->poison, __ATOMIC_RELAXED);
   __atomic_store_n(&guard->options.on_damage, given->on_damage, __ATOMIC_RELAXED);
   stack_options_set(&guard->options.stack, &given->stack, guard->services);
+  __atomic_store_n(&guard->options.sample_interval, given->sample_interval, __ATOMIC_RELAXED);
 }
 
 /* Live blocks keep their zones. */
@@ -286,6 +287,17 @@ static const struct hipmm_option guard_option_table[] = {
             "stays allocated, its zones are restored, and the next free of it succeeds",
      .choices = guard_on_damage_words},
     STACK_OPTIONS(guard_options, HIPMM_OPTION_RELOADABLE, "0", "64", " and frees, for the report"),
+    {.name = "sample_interval",
+     .type = HIPMM_OPTION_INTEGER,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct guard_options, sample_interval),
+     .initial = "1",
+     .unit = "allocations",
+     .doc = "Guards one in so many allocations, chosen at random; 1: all. The others pass as they are, for some "
+            "nanoseconds each, so that programs in production can have a guard. The upstream then refuses pointers "
+            "that nobody knows",
+     .minimum = "1",
+     .maximum = "1000000000"},
 };
 
 static const struct hipmm_ops guard_ops = {

@@ -72,6 +72,7 @@ struct guard_options {
   uint32_t poison;
   uint32_t on_damage;
   struct stack_options stack;
+  int64_t sample_interval;
 };
 
 struct guard_record {
@@ -92,10 +93,14 @@ struct quarantine {
   uint64_t bytes; /* of the upstream's blocks */
 };
 
+enum { GUARD_CELLS = 1 << 13 };
+
 struct guard {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   struct guard_options options; /* may change while in use: read and written atomically */
+  uint32_t is_sampling;         /* there was a block without a guard; atomic */
+  uint32_t cells[GUARD_CELLS];  /* how many records, live or in the quarantine, have pointers of a hash; atomic */
   struct live_blocks live;
   struct stack_traces traces;
   pthread_mutex_t lock; /* all below */
@@ -112,6 +117,17 @@ static inline uint64_t guard_option(const uint64_t *option)
 static inline bool guard_is_on(const uint32_t *option)
 {
   return __atomic_load_n(option, __ATOMIC_RELAXED);
+}
+
+/* Where it is 0, no block with a guard starts at `ptr`. */
+static inline uint32_t *guard_cell(struct guard *guard, const void *ptr)
+{
+  return &guard->cells[(uintptr_t)ptr / HIPMM_ALIGNMENT * UINT64_C(0x9e3779b97f4a7c15) >> 51];
+}
+
+static inline void guard_leave_cell(struct guard *guard, const void *ptr)
+{
+  __atomic_sub_fetch(guard_cell(guard, ptr), 1, __ATOMIC_RELAXED);
 }
 
 static inline char *guard_tail(const struct guard_record *record)
@@ -189,6 +205,8 @@ void quarantine_visit(const struct guard *guard, void (*visitor)(void *closure, 
 void quarantine_close(struct guard *guard);
 
 /* ---- Allocating and freeing (blocks.c) ----
+ *
+ * With "sample_interval" most blocks have no guard: they are the upstream's, as they are. The free of one looks at a cell.
  *
  * A free waits for the work on the block, checks the zones, fills the block with the poison pattern and puts it into the
  * quarantine. A block that the quarantine has no place for goes to the upstream as it is. If a free fails, the block stays

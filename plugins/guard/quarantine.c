@@ -99,6 +99,7 @@ static enum hipmm_status quarantine_release_oldest(struct guard *guard, hipmm_st
   if (status) {
     quarantine_restore(quarantine, &record);
   } else {
+    guard_leave_cell(guard, record.block.ptr);
     quarantine->leaving--;
     quarantine_drop_traces(guard, &record);
   }

@@ -69,6 +69,11 @@ static inline uint64_t backing_bytes(const struct backing *backing)
   return backing->held->bytes;
 }
 
+static inline uint64_t backing_available_bytes(const struct backing *backing, const struct heap *heap)
+{
+  return backing->ops->available_bytes(backing->self, heap);
+}
+
 /* The number of granules, or of segments. */
 static inline uint64_t backing_count(const struct backing *backing)
 {
@@ -196,6 +201,15 @@ bool segments_contain(const struct segments *segments, const void *ptr);
 
 /* Makes the attempts up to `last` until one has found a block. `miss` says what it is about, and has what came of it. */
 void miss_run(struct miss *miss, enum stage last);
+
+/* ---- Idle memory in pieces (fragments.c) ---- */
+
+/* Idle bytes beside the largest block that they could serve, caches aside. Looks at each block of mapped memory. */
+uint64_t fragments_bytes(const struct backing *backing, const struct heap *heap);
+
+/* The request is about to be served by new memory, or fails. Warns, once, if the idle memory would be enough for it and is a
+ * quarter of what is held, but no piece of it is large enough. */
+void fragments_warn(const struct backing *backing, struct heap *heap, const struct request *request);
 
 /* ---- Why an allocation failed, in numbers for the error record (explain.c) ----
  *

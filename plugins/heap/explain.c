@@ -12,7 +12,7 @@ static enum hipmm_status explain_maximum(const struct backing *backing, const st
                                          const struct request *request)
 {
   const struct hipmm_services *services = heap->blocks.services;
-  uint64_t headroom = explain_headroom(backing), available = backing->ops->available_bytes(backing->self, heap);
+  uint64_t headroom = explain_headroom(backing), available = backing_available_bytes(backing, heap);
   /* A new segment does not merge with free memory of another one. */
   uint64_t most = backing->ops->moves ? available + headroom : available > headroom ? available : headroom;
   enum hipmm_status status = services->refuse(
@@ -49,7 +49,7 @@ static enum hipmm_status explain_memory(const struct backing *backing, const str
                                : "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free ({3:bytes} of it in one "
                                  "block) after waiting for all streams; the upstream cannot provide more",
                            request->requested, backing_bytes(backing), backing_free_bytes(backing, heap),
-                           backing->ops->available_bytes(backing->self, heap));
+                           backing_available_bytes(backing, heap));
 }
 
 enum hipmm_status explain_failure(const struct backing *backing, const struct heap *heap, enum hipmm_status status,

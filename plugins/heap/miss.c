@@ -23,9 +23,16 @@ static void miss_try_merged(struct miss *miss)
   if (miss->ops->is_merging && !miss->backing->ops->moves) miss->id = heap_allocate_merged(miss->heap, miss->request);
 }
 
+static void miss_warn_of_growth(const struct miss *miss)
+{
+  const struct held *held = miss->backing->held;
+  if (held->bytes + miss->request->bytes > held->peak_bytes) fragments_warn(miss->backing, miss->heap, miss->request);
+}
+
 /* New memory is of no use without a record for the rest of it. */
 static void miss_try_slack(struct miss *miss)
 {
+  if (!miss->backing->ops->moves) miss_warn_of_growth(miss);
   miss->is_over = blocks_are_exhausted(&miss->heap->blocks);
   miss->status =
       miss->is_over ? HIPMM_E_OUT_OF_MEMORY : backing_use_slack(miss->backing, miss->heap, miss->request, &miss->id);
@@ -53,6 +60,7 @@ static void miss_try_any(struct miss *miss)
 
 static void miss_try_grow(struct miss *miss)
 {
+  if (miss->backing->ops->moves) miss_warn_of_growth(miss);
   miss->status = backing_check_available(miss->backing, miss->heap, miss->request);
   if (!miss->status) miss->status = backing_grow(miss->backing, miss->heap, miss->request, &miss->id);
 }
@@ -101,6 +109,9 @@ void miss_run(struct miss *miss, enum stage last)
   }
   /* An error, such as that of a capture, concerns new mappings alone. */
   if (!miss->id && last == STAGE_LAST && miss->status != HIPMM_CALL_AGAIN) miss_try_any(miss);
+  if (!miss->id && last == STAGE_LAST && hipmm_is_out_of_memory(miss->status) &&
+      !hipmm_is_tried_again(miss->heap->blocks.services, miss->status))
+    fragments_warn(miss->backing, miss->heap, miss->request);
   /* Other users of the upstream may need what the attempts have added in vain. */
   if (!miss->id && backing_bytes(miss->backing) > held_bytes)
     backing_release_idle(miss->backing, miss->heap, held_bytes);

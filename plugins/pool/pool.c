@@ -32,6 +32,7 @@ enum value {
   FREE_BYTES,
   CACHED_BYTES,
   LARGEST_FREE_BYTES,
+  FRAGMENTED_BYTES,
   THREAD_HEAPS,
   CHUNKS,
   MOVES,
@@ -50,6 +51,9 @@ static const struct hipmm_feature values[] = {
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it in caches of threads"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
+    [FRAGMENTED_BYTES] =
+        {"fragmented_bytes", "bytes",
+         "Held memory that is free, but no part of the largest block that it could serve, nor in a cache"},
     [THREAD_HEAPS] = {"thread_heaps", "heaps", "Heaps of threads that had to wait for each other, made so far"},
     [CHUNKS] = {"chunks", "chunks", "Granules, or segments, held from the upstream"},
     [MOVES] = {"moves", "chunks", "Idle chunks mapped at other addresses so far"},
@@ -79,6 +83,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
+  case FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&pool->backing, heap);
   case MOVES: return (int64_t)pool->backing.granules.moves;
   case RETURNS: return (int64_t)pool->backing.granules.returns;
   case THREAD_HEAPS: return 0;
@@ -109,7 +114,8 @@ static int64_t pool_value_in_heaps(struct pool *pool, size_t index)
 /* Free memory of a suspended pool is none that could be used. */
 static int64_t pool_value_with(struct pool *pool, enum value value, int64_t in_heaps)
 {
-  bool is_free_memory = value == FREE_BYTES || value == CACHED_BYTES || value == LARGEST_FREE_BYTES;
+  bool is_free_memory =
+      value == FREE_BYTES || value == CACHED_BYTES || value == LARGEST_FREE_BYTES || value == FRAGMENTED_BYTES;
   if (is_free_memory && pool->backing.granules.chunks.is_suspended) return 0;
   int64_t own = pool_value_of(pool, value);
   if (value != LARGEST_FREE_BYTES) return own + in_heaps;
@@ -217,6 +223,13 @@ static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
   return code ? pool->services->refuse_hip(pool->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
+/* What the warning of fragmentation advises. */
+static const char *pool_remedy(const struct pool *pool, const struct hipmm_resource *upstream, enum ipc ipc)
+{
+  bool can_map = upstream->ops->mapping && pool->backing.ops && !pool->backing.ops->moves && ipc != IPC_LEGACY;
+  return can_map ? "\"growth\": \"mapped\" joins them" : "give blocks that live long a pool of their own";
+}
+
 /* Blocks with chunks of their own come from no heap of a thread. */
 static void pool_limit_thread_heaps(struct pool *pool)
 {
@@ -245,6 +258,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   pool->whole_bytes = has_own ? SHARE_FORMAT_LEAST_BYTES : UINT64_MAX;
   pool->whole_unit = pool->heap.blocks.granule_bytes ? pool->heap.blocks.granule_bytes : SIZES_PAGE_BYTES;
   pool_limit_thread_heaps(pool);
+  pool->heap.remedy = pool_remedy(pool, upstreams[0], (enum ipc)wanted->ipc);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);

@@ -46,10 +46,15 @@ static void record_file_write_head(const struct record_file *file, struct record
   memcpy(head->magic, RECORD_MAGIC, sizeof head->magic);
 }
 
-static void record_file_end(struct record_file *file)
+static void record_file_set_end(const struct record_file *file)
 {
   file->head->end_ticks = clock_ticks(file->uses_counter);
   file->head->end_nanoseconds = clock_nanoseconds();
+}
+
+static void record_file_end(struct record_file *file)
+{
+  record_file_set_end(file);
   munmap(file->head, RECORD_BLOCK_BYTES);
 }
 
@@ -63,7 +68,7 @@ static int record_file_begin(struct record_file *file, struct log_file opened)
   if (code) return code;
   file->file = opened;
   file->head = head;
-  file->bytes = bytes;
+  file->bytes = bytes + file->kept_blocks * RECORD_BLOCK_BYTES; /* kept blocks come next, then those of the threads */
   file->copied_bytes = 0;
   file->generation++;
   record_file_write_head(file, head);
@@ -132,13 +137,14 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
 {
   pthread_mutex_lock(&file->lock);
   if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
+  const uint64_t kept_bytes = file->kept_blocks * RECORD_BLOCK_BYTES;
+  uint64_t at = kept_bytes ? RECORD_BLOCK_BYTES + file->copied_bytes % kept_bytes : file->bytes;
   bool is_open = log_file_is_open(&file->file);
-  int code = is_open ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes)
-                     : EBADF;
+  int code = is_open ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, at) : EBADF;
   if (!code) {
-    file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;
-  } else if (is_open) {
+    if (!kept_bytes) file->bytes += RECORD_BLOCK_BYTES;
+  } else if (is_open && !kept_bytes) {
     output_file_truncate(file->file.descriptor, (off_t)file->bytes); /* a part: the next block there is zeros */
   }
   record_file_tell(file, code);
@@ -179,6 +185,49 @@ int record_file_flush(struct record_file *file)
   return code;
 }
 
+/* ---- Kept blocks ---- */
+
+/* A file in memory; an errno, or 0. */
+static int record_file_open_memory(struct log_file *file_out)
+{
+  struct log_file file = {.descriptor = output_file_spare_standard(memfd_create("hipmm-record", MFD_CLOEXEC)),
+                          .is_regular = true};
+  if (file.descriptor < 0) return errno;
+  if (!output_file_identify(file.descriptor, &file.identity)) {
+    int code = errno;
+    close(file.descriptor);
+    return code;
+  }
+  *file_out = file;
+  return 0;
+}
+
+/* Blocks that no thread has begun are left out. A thread that writes into its block stores the byte that ends it before what
+ * leads further, so what is copied of it is whole events. */
+static int record_file_save_blocks(const struct record_file *file, int output)
+{
+  char *blocks = mmap(NULL, file->bytes, PROT_READ, MAP_SHARED, file->file.descriptor, 0);
+  int code = blocks == MAP_FAILED ? errno : 0;
+  for (uint64_t at = 0; !code && at < file->bytes; at += RECORD_BLOCK_BYTES)
+    if (!at || __atomic_load_n(&((struct record_block *)(blocks + at))->magic, __ATOMIC_RELAXED))
+      code = output_file_write(output, blocks + at, RECORD_BLOCK_BYTES, NULL);
+  if (blocks != MAP_FAILED) munmap(blocks, file->bytes);
+  return code;
+}
+
+int record_file_save(struct record_file *file)
+{
+  struct log_file output = {.descriptor = -1};
+  pthread_mutex_lock(&file->lock);
+  record_file_set_end(file);
+  int code = log_file_is_open(&file->file) ? output_file_truncate(file->file.descriptor, (off_t)file->bytes) : EBADF;
+  if (!code) code = log_file_try(file->name, OUTPUT_FILE_EMPTY, &output);
+  if (!code) code = record_file_save_blocks(file, output.descriptor);
+  log_file_close(&output);
+  pthread_mutex_unlock(&file->lock);
+  return code;
+}
+
 /* ---- Life ---- */
 
 /* Why the opened file cannot be this record's. Under all_lock. */
@@ -186,7 +235,8 @@ static enum log_file_clash record_file_clash(const struct record_file *file, con
 {
   for (struct record_file *other = all; other; other = other->next) {
     pthread_mutex_lock(&other->lock);
-    bool is_same = log_file_is_same(&other->file, opened);
+    bool is_same = log_file_is_same(&other->file, opened) ||
+                   (file->kept_blocks && other->kept_blocks && !strcmp(file->name, other->name));
     pthread_mutex_unlock(&other->lock);
     if (is_same)
       return other->services->device == file->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
@@ -200,9 +250,13 @@ enum hipmm_status record_file_open(struct record_file *file, const struct hipmm_
   struct log_file opened;
   file->services = services;
   file->uses_counter = clock_has_counter();
-  file->rotate_bytes = log_file_absolute_name(spec->name, file->name) ? spec->rotate_bytes : 0;
+  bool is_nameable = log_file_absolute_name(spec->name, file->name);
+  file->rotate_bytes = is_nameable ? spec->rotate_bytes : 0;
   file->rotated_files = spec->rotated_files;
-  enum hipmm_status status = log_file_open(services, spec->name, OUTPUT_FILE_MAP, &opened);
+  enum hipmm_status status = HIPMM_OK;
+  int reason = !file->kept_blocks ? 0 : is_nameable ? record_file_open_memory(&opened) : ENAMETOOLONG;
+  if (reason) return log_file_refuse(services, spec->name, reason);
+  if (!file->kept_blocks) status = log_file_open(services, spec->name, OUTPUT_FILE_MAP, &opened);
   if (status) return status;
   pthread_mutex_lock(&all_lock);
   *clash_out = record_file_clash(file, &opened);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* record_file.h: the file of a record. Each thread writes into a block that maps the file: what is written there survives
  * the end of the process, however it ends. A full block is copied to the end of the file, which is cheaper than to map
- * another. Thread-safe after record_file_open(). */
+ * another. Where only the last blocks are kept, the file is in memory: a full block is copied to the place of the oldest, and
+ * record_file_save() writes what there is into the file of the name. Thread-safe after record_file_open(). */
 #ifndef HIPMM_PLUGINS_RECORDING_RECORD_FILE_H
 #define HIPMM_PLUGINS_RECORDING_RECORD_FILE_H
 
@@ -13,13 +14,14 @@
 struct record_file {
   const struct hipmm_services *services;
   bool uses_counter;
+  uint64_t kept_blocks; /* full blocks that are kept, in memory; 0: all, in the file. Set before record_file_open() */
   uint64_t rotate_bytes, stack_sample;
   int64_t rotated_files;
   pthread_mutex_t lock; /* all below */
   struct log_file file;
   struct record_head *head; /* mapped */
   uint64_t bytes;           /* of this file */
-  uint64_t copied_bytes;    /* of them: full blocks */
+  uint64_t copied_bytes;    /* full blocks that were copied into it */
   uint64_t sequence;        /* of the last block that was begun */
   uint32_t generation;      /* counts the files from 1 */
   bool is_full;             /* the last attempt to grow failed */
@@ -51,5 +53,8 @@ void record_block_release(struct record_block *block, bool is_copied);
 /* Waits until the disk has all that was recorded. Otherwise the system writes when it likes, and only a crash of the
  * system loses events. An errno; 0: done. */
 int record_file_flush(struct record_file *file);
+
+/* Writes a record of what is kept. Threads go on recording. An errno; 0: done. */
+int record_file_save(struct record_file *file);
 
 #endif

@@ -7,11 +7,13 @@
 #include "../common/descriptor.h"
 #include "recorder.h"
 
+enum { USUAL_EVENT_BYTES = 16 };
+
 struct recording_options {
   const char *file;
   uint32_t enabled;
   uint64_t rotate_size;
-  int64_t rotate_files;
+  int64_t rotate_files, keep_last;
   struct stack_options stack;
 };
 
@@ -19,6 +21,7 @@ struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
   atomic_bool is_plain; /* enabled, without stacks, and the clock is the processor's counter */
+  atomic_bool is_saved; /* what is kept, at the first allocation without memory */
   struct recorder recorder;
 };
 
@@ -36,6 +39,21 @@ static __attribute__((noinline)) void recording_add(struct recording *recording,
                                                (uintptr_t)stream, stack});
 }
 
+/* The call has failed for good: nobody above this resource tries again, as far as the core knows. */
+static __attribute__((noinline)) void recording_save(struct recording *recording)
+{
+  struct record_file *file = &recording->recorder.file;
+  const struct hipmm_services *services = file->services;
+  if (!file->kept_blocks || atomic_exchange(&recording->is_saved, true)) return;
+  int code = record_file_save(file);
+  if (code)
+    services->log(services, HIPMM_LOG_WARNING, "out of memory, and the last events cannot be written to %.500s: %s",
+                  file->name, output_file_reason(code));
+  else
+    services->log(services, HIPMM_LOG_WARNING,
+                  "out of memory: the last allocations and frees are in %.500s, for `hipmm report`", file->name);
+}
+
 static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                             void **ptr_out)
 {
@@ -43,8 +61,10 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
   if (__builtin_expect(status != HIPMM_OK, 0)) {
-    if (!hipmm_is_tried_again(recording->recorder.services, status))
+    if (!hipmm_is_tried_again(recording->recorder.services, status)) {
       recording_add(recording, RECORD_ALLOCATE_FAILURE, ptr, bytes, stream, __builtin_return_address(0));
+      if (hipmm_is_out_of_memory(status)) recording_save(recording);
+    }
     return status;
   }
   if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
@@ -75,7 +95,7 @@ enum recording_value { EVENTS, LOST_EVENTS, FILE_BYTES, METADATA_BYTES, N_VALUES
 static const struct hipmm_feature recording_values[N_VALUES] = {
     [EVENTS] = {"events", "events", "Events recorded so far"},
     [LOST_EVENTS] = {"lost_events", "events", "Events that could not be recorded, since the file could not grow"},
-    [FILE_BYTES] = {"file_bytes", "bytes", "Size of the file that is written now"},
+    [FILE_BYTES] = {"file_bytes", "bytes", "Size of the file that is written now; with keep_last, of the memory"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory of the recording itself, without what maps the file"},
 };
 
@@ -98,7 +118,9 @@ static enum hipmm_status recording_query(void *self, size_t index, int64_t *valu
 
 static const struct hipmm_feature recording_actions[] = {
     {.name = "flush",
-     .doc = "Waits until the disk has all events so far. Without it only a crash of the whole system loses events"},
+     .doc =
+         "Waits until the disk has all events so far. Without it only a crash of the whole system loses events. With "
+         "keep_last, writes the file now"},
 };
 
 /* There is one action. */
@@ -107,7 +129,8 @@ static enum hipmm_status recording_perform(void *self, size_t index, int64_t *va
   struct recording *recording = self;
   const struct hipmm_services *services = recording->recorder.services;
   (void)index;
-  int code = record_file_flush(&recording->recorder.file);
+  struct record_file *file = &recording->recorder.file;
+  int code = file->kept_blocks ? record_file_save(file) : record_file_flush(file);
   recording_count(recording, values_out);
   if (!code) return HIPMM_OK;
   return services->fail(services, HIPMM_E_IO, "file", "cannot flush the record: %s", output_file_reason(code));
@@ -124,6 +147,8 @@ static void recording_validate(const struct hipmm_validation *validation, const 
   if (given->rotate_size && given->rotate_size < 4 * RECORD_BLOCK_BYTES)
     validation->error(validation, "rotate_size", "%llu bytes are too few; write 0 or at least \"256KiB\"",
                       (unsigned long long)given->rotate_size);
+  if (given->rotate_size && given->keep_last)
+    validation->error(validation, "keep_last", "nothing is rotated with keep_last; leave \"rotate_size\" out");
   if (other)
     validation->error(validation, "file",
                       "resource \"%s\" of the same stack writes \"%.500s\" too; give each a file of its own", other,
@@ -161,6 +186,8 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   recording->upstream = upstreams[0];
   stack_options_set(&recording->recorder.stack, &given->stack, services);
+  recording->recorder.file.kept_blocks =
+      ((uint64_t)given->keep_last * USUAL_EVENT_BYTES + RECORD_BLOCK_BYTES - 1) / RECORD_BLOCK_BYTES;
   struct recording_opening opening = {services, given, recording};
   enum hipmm_status status = log_file_open_own(services, "recording", given->file, recording_open, &opening);
   if (status) {
@@ -214,6 +241,17 @@ static const struct hipmm_option recording_option_table[] = {
      .minimum = "1",
      .maximum = "1000"},
     STACK_OPTIONS(recording_options, 0, "512KiB", "32", ", and of those that fail"),
+    {.name = "keep_last",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct recording_options, keep_last),
+     .initial = "0",
+     .unit = "events",
+     .doc =
+         "Keeps about so many last events in memory, 16 bytes each besides 64 KiB for each thread, and writes the file "
+         "when an allocation first fails for lack of memory, and at the action flush. 0: writes all events to the "
+         "file",
+     .minimum = "0",
+     .maximum = "100000000"},
     {.name = "enabled",
      .type = HIPMM_OPTION_BOOL,
      .flags = HIPMM_OPTION_RELOADABLE,

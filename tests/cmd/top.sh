@@ -32,9 +32,14 @@ mark=mark-${work##*.}
 beyond=$((4194304 + $$))
 ln -s "$hipmm" "$mark"
 
-# start NAME GRAPH: a program that allocates and frees for longer than the test takes; its process is $NAME
+# start NAME GRAPH: a program that has allocated 1 MiB and freed 3 MiB, and waits for the end of its input, which this test holds
+# open; its process is $NAME
+program=$top_builddir/tests/cmd/controlled
+ln -s "$program" "$mark-program"
+mkfifo hold
+exec 4<>hold
 start() {
-  "$hipmm" bench --config "$2" --workload random --live 50 --seconds 600 --size 65536 >/dev/null 2>&1 &
+  HIPMM_CONFIG=$2 "$program" --graph "$2" train <hold >/dev/null 2>&1 &
   eval "$1=$!"
 }
 
@@ -62,7 +67,8 @@ value $one devices/0/pool live_bytes 65536 || fail "the first program's memory i
 value $two devices/0/statistics allocations 1 || fail "the second program's allocations are not shown"
 value $two devices/0 reserved_bytes 65536 || fail "the device's memory is not shown"
 run 0 top --once
-prints "^ *$one devices/0 of [0-9.]* GiB  *- .* $hipmm bench"
+prints "^ *$one devices/0 of [0-9.]* GiB  *- .* controlled --graph hipmm.json train$"
+prints "^device 0: [0-9.]* MiB of [0-9.]* GiB reserved ([0-9]*%) by [0-9]* processes$"
 prints "^ *$two   devices/0/pool .* pool$"
 grep -q "^ *$quiet " "$work/out" && fail "a program is shown that did not ask for it"
 [ "$(stat -c %a "$published.$one")" = 600 ] || fail "others may read what is published"
@@ -70,12 +76,11 @@ run 0 top --process "$one"
 grep -q "^ *$two " "$work/out" && fail "another process than the one asked for is shown"
 
 # The variable decides over the graph.
-HIPMM_PUBLISH=1 "$hipmm" bench --config silent.json --workload random --seconds 600 >/dev/null 2>&1 &
-three=$!
+HIPMM_PUBLISH=1 start three silent.json
 holder=
 value $three devices/0/pool live_blocks 1 || fail "HIPMM_PUBLISH=1 does not publish"
-HIPMM_PUBLISH=0 "$hipmm" bench --config hipmm.json --workload random --seconds 0.3 >/dev/null 2>&1
-HIPMM_LOG=warning HIPMM_PUBLISH=yes "$hipmm" bench --config hipmm.json --workload random --seconds 0.1 >out 2>err
+HIPMM_PUBLISH=0 HIPMM_CONFIG=hipmm.json "$program" </dev/null >/dev/null
+HIPMM_LOG=warning HIPMM_PUBLISH=yes HIPMM_CONFIG=hipmm.json "$program" </dev/null >out 2>err
 grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || fail "a wrong HIPMM_PUBLISH is not told: $(cat err)"
 
 # ---- Killed, ended, and files that are something else ----
@@ -102,6 +107,7 @@ number = os.getpid()
 newer = sys.argv[3] + str(number)
 sizes = struct.pack("<6I", offset + 128 + 300 * (row_bytes + 40), row_bytes + 40, number, n_rows, n_wanted, offset + 128)
 sequence = struct.pack("<Q", 2) # of a process that writes nothing now
+rows[1] = rows[1][:264] + struct.pack("<3q", 3 << 20, 2 << 30, 5 << 20) + rows[1][288:] # all that a row may have below it
 rows[-1] = rows[0] # which would be two series with the same labels
 later = head[:8] + sizes + head[32:48] + sequence + head[56:offset] + b"\xff" * 128 + b"".join(rows)
 for name, content in zip(sys.argv[1:3] + [newer], (b"HIPMMLV1" + os.urandom(70000), b"HIPMMLV1" + os.urandom(10), later)):
@@ -118,6 +124,7 @@ until [ -e held ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); do
 run 0 top
 prints "^ *$one devices/0 "
 prints "^ *$holder   devices/0/pool "
+prints '^             3 MiB idle in pieces, pinned 2 GiB, file 5 MiB$'
 run 0 export
 [ "$(grep '^hipmm_' "$work/out" | sed 's/ [^ ]*$//' | sort | uniq -d)" = "" ] || fail "two series have the same labels"
 kill "$holder"
@@ -173,8 +180,7 @@ if ! unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
   skip_part "processes of containers, which have the same number" "unshare cannot make a namespace here"
 else
   for name in box other; do
-    unshare --pid --fork --kill-child --mount-proc "./$mark" bench --config hipmm.json --workload random --live 50 --seconds 600 \
-      >/dev/null 2>&1 &
+    HIPMM_CONFIG=hipmm.json unshare --pid --fork --kill-child --mount-proc "./$mark-program" <hold >/dev/null 2>&1 &
     eval "$name=$!"
   done
   firsts() {
@@ -225,7 +231,7 @@ import re
 def lines(columns): return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", look(columns, "q")).split("\n")
 for columns in 80, 100, 250: # the device's size, and the command
     device = [line for line in lines(columns) if re.match(r" *\d+ devices/0 of [\d.]+ [KMGT]iB ", line)]
-    assert any(sys.argv[1][:12] in line for line in device), (columns, device)
+    assert any(" controlled" in line for line in device), (columns, device)
     assert all(len(line) <= columns for line in device), (columns, device)
 shown = look(120, "lraq")
 for text in ("devices/0/pool", "by process", "by live bytes", "by reserved bytes", "by allocations a second", "q quit"):
@@ -233,6 +239,30 @@ for text in ("devices/0/pool", "by process", "by live bytes", "by reserved bytes
 assert shown.endswith("\x1b[?25h\x1b[?1049l"), "the terminal is not as it was"
 for line in lines(40):
     assert len(line.rstrip("\r")) <= 65, line # the keys are in one line
+END
+
+# Without escape sequences and bars, whatever reads it, until it is stopped.
+TERM=xterm "$hipmm" top --plain --interval 0.1 >out &
+plain=$!
+tries=0
+until [ "$(grep -c '^ PROCESS ' out)" -ge 2 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+kill $plain
+wait $plain || fail "top --plain ends with $?"
+[ "$(grep -c '^ PROCESS DEVICE / RESOURCE .* ALLOC/S TYPE / COMMAND$' out)" -ge 2 ] || fail "top --plain: $(cat out)"
+"$python3" - "$hipmm" <<'END' || fail "top --plain has escape sequences, or is late"
+import os, pty, sys, time
+begun = time.monotonic()
+process, terminal = pty.fork()
+if process == 0:
+    os.environ.update(TERM="xterm")
+    os.execv(sys.argv[1], [sys.argv[1], "top", "--plain"])
+shown = b""
+while b" devices/0/pool " not in shown: shown += os.read(terminal, 65536)
+late = time.monotonic() - begun
+os.kill(process, 15)
+assert os.waitpid(process, 0)[1] == 0
+assert b"\x1b" not in shown, shown
+assert late < 1, late # a few milliseconds on a machine that is idle
 END
 
 # ---- Monitors ----
@@ -278,7 +308,7 @@ start odd "$(printf 'a\302\233b\033.json')"
 value $odd devices/0/pool live_blocks 1 || fail "the program with an odd name does not publish"
 run 0 export
 kill $odd
-prints "^hipmm_process_info{process=\"$odd\",user=\"$user\",command=\".* a?b?.json .*\"} 1$"
+prints "^hipmm_process_info{process=\"$odd\",user=\"$user\",command=\".* a?b?.json train\"} 1$"
 run 0 export # OpenMetrics text is the default
 prints "^hipmm_live_bytes{process=\"$one\",user=\"$user\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
 prints '^# EOF$'

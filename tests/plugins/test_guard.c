@@ -629,11 +629,64 @@ static void takes_new_options_while_in_use(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+/* A write past the requested size is inside a plain block of the pool, and a guarded one tells of it. */
+static void guards_one_in_so_many(void **state)
+{
+  enum { COUNT = 400 };
+  char *blocks[COUNT];
+  int64_t n_guarded = 0;
+  (void)state;
+  fixture_start("'stack': [{'type': 'guard', 'on_damage': 'error', 'sample_interval': 8}, 'pool', 'device']");
+  for (int i = 0; i < COUNT; i++) blocks[i] = fixture_allocate(1000, NULL);
+  int64_t count = fixture_value("guard", "guarded_count");
+  assert_in_range(count, 10, 150);
+  assert_int_equal(fixture_value("guard", "guarded_bytes"), 1000 * count);
+  assert_int_equal(fixture_value("pool", "live_bytes"), 1000 * (COUNT - count) + 1536 * count);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  for (int i = 0; i < COUNT; i++) {
+    fixture_fill(blocks[i] + 1000, 7, 1);
+    enum hipmm_status status = hipmm_deallocate(NULL, blocks[i], 1000, NULL);
+    if (!status) continue;
+    assert_int_equal(status, HIPMM_E_SIZE);
+    n_guarded++;
+    fixture_free(blocks[i], 1000, NULL);
+  }
+  assert_int_equal(n_guarded, count);
+  assert_finds(count, 0, 0);
+  for (int i = 0; i < COUNT; i++) assert_status(hipmm_deallocate(NULL, blocks[i], 1000, NULL), HIPMM_E_POINTER);
+  assert_int_equal(fixture_value("guard", "double_frees"), count);
+  assert_ok(hipmm_resource_trim(fixture_resource("guard"), 0));
+  assert_int_equal(fixture_value("pool", "live_count"), 0);
+}
+
+/* Blocks of either time are freed as what they are. */
+static void samples_more_or_less_while_in_use(void **state)
+{
+  (void)state;
+  fixture_start("'stack': [{'type': 'guard', 'quarantine_size': 0}, 'device']");
+  void *guarded_block = fixture_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, &state, 0, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_set("devices/0/guard/sample_interval", "1000000000"));
+  void *plain = fixture_allocate(1000, NULL);
+  assert_int_equal(fixture_value("guard", "guarded_count"), 1);
+  assert_ok(hipmm_set("devices/0/guard/sample_interval", "1"));
+  void *again = fixture_allocate(1000, NULL);
+  assert_int_equal(fixture_value("guard", "guarded_count"), 2);
+  fixture_free(plain, 1000, NULL);
+  fixture_free(again, 1000, NULL);
+  assert_status(hipmm_deallocate(NULL, guarded_block, 999, NULL), HIPMM_E_SIZE);
+  fixture_free(guarded_block, 1000, NULL);
+  assert_status(hipmm_deallocate(NULL, guarded_block, 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate(NULL, plain, 1000, NULL), HIPMM_E_POINTER);
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
 static void refuses_bad_options(void **state)
 {
   static const struct fixture_refusal bad[] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
                                                {"'quarantine_size': -1", "-1"}, {"'on_damage': 'abort'", "abort"},
-                                               {"'stack_depth': 65", "65"},     {"'poison': 1", "poison"}};
+                                               {"'stack_depth': 65", "65"},     {"'poison': 1", "poison"},
+                                               {"'sample_interval': 0", "0"}};
   (void)state;
   fixture_refuses("guard", bad, sizeof bad / sizeof *bad);
 }
@@ -820,6 +873,8 @@ static const struct CMUnitTest others[] = {
     TEST(keeps_alignment_and_size),
     TEST(shows_its_blocks),
     TEST(takes_new_options_while_in_use),
+    TEST(guards_one_in_so_many),
+    TEST(samples_more_or_less_while_in_use),
     TEST(refuses_bad_options),
     TEST(loses_nothing_whatever_fails),
     TEST(fails_to_verify_if_it_cannot_compare),

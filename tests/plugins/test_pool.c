@@ -216,6 +216,80 @@ static void shows_no_chunks_of_what_is_not_its_own(void **state)
   assert_status(pool->ops->visit_chunks(pool->self, &foreign, visit_no_chunk, NULL), HIPMM_E_POINTER);
 }
 
+/* ---- Fragmentation ---- */
+
+/* Takes `count` blocks of 4 MiB in a row, and frees every other. */
+static void leave_holes(void **blocks, int count)
+{
+  for (int i = 0; i < count; i++) blocks[i] = fixture_allocate(4 << 20, NULL);
+  for (int i = 0; i < count; i += 2) fixture_free(blocks[i], 4 << 20, NULL);
+  logged();
+}
+
+static void drop_the_rest(void **blocks, int count)
+{
+  for (int i = 1; i < count; i += 2) fixture_free(blocks[i], 4 << 20, NULL);
+}
+
+static void warns_once_of_memory_in_pieces(void **state)
+{
+  static const struct {
+    const char *graph, *name, *remedy;
+    bool grows;
+  } rows[] = {{"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
+               "\"growth\": \"mapped\" joins them", true},
+              {"'stack': [{'type': 'pool', 'initial_size': '160MiB'}, 'async']", "pool", "a pool of their own", true},
+              {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena",
+               "a pool with \"growth\": \"mapped\"", true},
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
+               "'device']",
+               "pool", "\"growth\": \"mapped\" joins them", false}};
+  enum { COUNT = 40 };
+  void *blocks[COUNT], *large[2] = {NULL, NULL};
+  (void)state;
+  for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+    fixture_start(rows[row].graph);
+    leave_holes(blocks, COUNT);
+    assert_int_equal(fixture_value(rows[row].name, "fragmented_bytes"), 76 << 20);
+    for (int i = 0; i < 2; i++) {
+      enum hipmm_status status = hipmm_allocate(NULL, 16 << 20, NULL, &large[i]);
+      assert_int_equal(status == HIPMM_OK, rows[row].grows);
+      const char *text = logged();
+      if (i) assert_string_equal(text, "");
+      if (i) continue;
+      assert_contains(text,
+                      "16.0 MiB are wanted, and of the 160.0 MiB that are held 80.0 MiB are idle, but in pieces of "
+                      "at most 4.0 MiB: ");
+      assert_contains(text, rows[row].remedy);
+    }
+    for (int i = 0; i < 2 && rows[row].grows; i++) fixture_free(large[i], 16 << 20, NULL);
+    drop_the_rest(blocks, COUNT);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+/* Where idle memory moves, serves the request, or is little, nothing is said. */
+static void warns_of_no_memory_that_serves(void **state)
+{
+  static const struct {
+    const char *graph;
+    int count;
+    size_t bytes;
+  } rows[] = {{"'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']", 40, 100 << 20},
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", 40, 4 << 20},
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '120MiB'}, 'device']", 30, 16 << 20}};
+  void *blocks[40];
+  (void)state;
+  for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+    fixture_start(rows[row].graph);
+    leave_holes(blocks, rows[row].count);
+    fixture_free(fixture_allocate(rows[row].bytes, NULL), rows[row].bytes, NULL);
+    assert_string_equal(logged(), "");
+    drop_the_rest(blocks, rows[row].count);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 int main(void)
 {
   log_to_file("warning");
@@ -227,6 +301,8 @@ int main(void)
       ONCE(shows_no_chunks_of_what_is_not_its_own),
       ONCE(keeps_nothing_for_what_it_refused),
       ONCE(keeps_its_limits_over_pinned_memory),
+      ONCE(warns_once_of_memory_in_pieces),
+      ONCE(warns_of_no_memory_that_serves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

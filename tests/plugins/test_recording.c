@@ -650,6 +650,141 @@ static void gives_each_device_a_file(void **state)
   free(second.items);
 }
 
+/* ---- The last events ---- */
+
+static bool is_there(const char *name)
+{
+  char *path = path_in(folder, name);
+  bool is_there = access(path, F_OK) == 0;
+  free(path);
+  return is_there;
+}
+
+static void remove_file(const char *name)
+{
+  char *path = path_in(folder, name);
+  assert_int_equal(remove(path), 0);
+  free(path);
+}
+
+static void fail_to_allocate(size_t bytes)
+{
+  void *ptr;
+  assert_status(hipmm_allocate(NULL, bytes, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+}
+
+static void keeps_the_last_events_until_memory_is_short(void **state)
+{
+  enum { LAST = 8000, MANY = 100000 };
+  (void)state;
+  assert_ok(start(", 'keep_last': 8000"));
+  for (int i = 0; i < MANY; i++) fixture_free(fixture_allocate(1000 + (i & 1), NULL), 0, NULL);
+  assert_false(is_there("log.record"));
+  logged();
+  assert_int_equal(fixture_value("recording", "events"), 2 * MANY);
+  assert_in_range(fixture_value("recording", "file_bytes"), 3 * RECORD_BLOCK_BYTES, 6 * RECORD_BLOCK_BYTES);
+  fail_to_allocate(SIZE_MAX);
+  assert_contains(logged(), "recording: out of memory: the last allocations and frees are in /");
+  struct rows rows = rows_of("log.record");
+  assert_in_range(rows.n, LAST, 3 * LAST);
+  assert_int_equal(rows.items[rows.n - 1].action, TRACE_ALLOCATE_FAILURE);
+  for (size_t i = 2; i < rows.n; i++) { /* backwards from the last free */
+    const struct trace_row *row = &rows.items[rows.n - i];
+    assert_int_equal(row->action, i % 2 ? TRACE_ALLOCATE : TRACE_FREE);
+    if (i % 2) assert_int_equal(row->bytes, 1001 - (i / 2 - 1) % 2);
+  }
+  free(rows.items);
+  remove_file("log.record");
+  fail_to_allocate(SIZE_MAX);
+  assert_false(is_there("log.record")); /* once */
+  assert_string_equal(logged(), "");
+  assert_ok(hipmm_resource_perform(fixture_resource("recording"), "flush"));
+  assert_true(is_there("log.record"));
+  hipmm_finalize();
+  assert_status(start(", 'keep_last': 9, 'rotate_size': '1MiB'"), HIPMM_E_CONFIG);
+  assert_contains(hipmm_last_error_message(), "leave \"rotate_size\" out");
+}
+
+static atomic_bool saves;
+
+static void record_while_others_save(int *failures)
+{
+  void *ptr;
+  while (atomic_load(&saves))
+    *failures += hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL);
+}
+
+/* What is written while threads record is whole. */
+static void saves_while_threads_record(void **state)
+{
+  (void)state;
+  assert_ok(start(", 'keep_last': 8000"));
+  atomic_store(&saves, true);
+  fixture_start_threads(2, record_while_others_save);
+  for (int i = 0; i < 20; i++) {
+    assert_ok(hipmm_resource_perform(fixture_resource("recording"), "flush"));
+    struct rows rows = rows_of("log.record");
+    for (size_t row = 0; row < rows.n; row++) {
+      assert_int_equal(rows.items[row].bytes, 1000);
+      assert_in_range(rows.items[row].action, TRACE_ALLOCATE, TRACE_FREE);
+    }
+    free(rows.items);
+  }
+  atomic_store(&saves, false);
+  fixture_join_threads();
+}
+
+/* HIPMM_FLIGHT, with a name of the graph's that would be its resource's, and a folder whose name has a percent sign. */
+static void flies_above_each_device(void **state)
+{
+  static const char graph[] = "'resources': {'flight': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': "
+                              "'device'}}, 'devices': {'default': 'flight', '1': 'device'}";
+  struct hipmm_resource *other;
+  char name[64];
+  void *ptr;
+  (void)state;
+  char *hangar = path_in(folder, "100%d");
+  assert_int_equal(mkdir(hangar, 0700), 0);
+  setenv("HIPMM_FLIGHT", hangar, 1);
+  assert_ok(fixture_try("", graph));
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_resource_get_for_device(1, &other));
+  assert_int_equal(fixture_value("flight.2", "events"), 2);
+  assert_int_equal(fixture_value("flight", "live_bytes"), 0);
+  assert_status(hipmm_allocate(other, SIZE_MAX / 2, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  hipmm_resource_release(other);
+  fail_to_allocate(SIZE_MAX / 2);
+  for (int device = 0; device < 2; device++) {
+    snprintf(name, sizeof name, "100%%d/hipmm.%ld.dev%d.record", (long)getpid(), device);
+    struct rows rows = rows_of(name);
+    assert_int_equal(rows.n, device ? 1 : 3);
+    free(rows.items);
+    remove_file(name);
+  }
+  assert_int_equal(rmdir(hangar), 0);
+  free(hangar);
+  unsetenv("HIPMM_FLIGHT");
+}
+
+/* The program runs on as it would without the variable. */
+static void flies_from_no_bad_folder(void **state)
+{
+  static const struct {
+    const char *folder, *reason;
+  } rows[] = {{"/none", "No such file or directory"}, {"/proc/self/exe", "Not a directory"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    setenv("HIPMM_FLIGHT", rows[i].folder, 1);
+    logged();
+    fixture_start("'stack': ['pool', 'device']");
+    assert_contains(logged(), rows[i].reason);
+    assert_int_equal(fixture_value("pool", "live_bytes"), 0);
+    fail_to_allocate(SIZE_MAX / 2);
+    assert_ok(hipmm_finalize());
+  }
+  unsetenv("HIPMM_FLIGHT");
+}
+
 static void refuses_what_cannot_be_a_record(void **state)
 {
   char options[600];
@@ -781,12 +916,14 @@ int main(int argc, char **argv)
 {
   if (argc == 3) {
     folder = argv[2];
+    unsetenv("HIPMM_LOG"); /* their output is looked at */
     return !strcmp(argv[1], "killed")   ? record_and_be_killed()
            : !strcmp(argv[1], "half")   ? fill_half_a_block()
            : !strcmp(argv[1], "close")  ? close_the_record()
            : !strcmp(argv[1], "rotate") ? rotate_without_descriptors()
                                         : fill_a_small_file();
   }
+  log_to_file("warning");
   const struct CMUnitTest tests[] = {
       TEST(keeps_what_was_recorded_when_the_process_is_killed),
       TEST(says_that_events_were_lost),
@@ -805,6 +942,10 @@ int main(int argc, char **argv)
       TEST(keeps_one_place_for_a_thread_in_each_of_many_records),
       TEST(keeps_all_events_when_the_file_is_rotated),
       TEST(gives_each_device_a_file),
+      TEST(keeps_the_last_events_until_memory_is_short),
+      TEST(saves_while_threads_record),
+      TEST(flies_above_each_device),
+      TEST(flies_from_no_bad_folder),
       TEST(refuses_what_cannot_be_a_record),
       TEST(reads_a_file_as_far_as_it_is_whole),
       TEST(survives_every_damage),

@@ -372,9 +372,9 @@ static void visits_values(void **state)
   fixture_start("'stack': ['pool', 'device']");
   void *ptr = fixture_allocate(1000, NULL);
   assert_ok(hipmm_resource_visit_values(NULL, check_value, &seen));
-  assert_int_equal(seen, 15);
+  assert_int_equal(seen, 16);
   assert_ok(hipmm_resource_visit_values(fixture_resource("device"), check_value, &seen));
-  assert_int_equal(seen, 15);
+  assert_int_equal(seen, 16);
   assert_status(hipmm_resource_visit_values(NULL, NULL, &seen), HIPMM_E_ARGUMENT);
   fixture_free(ptr, 1000, NULL);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/inspect/publish.c: what stands in the file in shared memory that `hipmm top` reads. */
 #include "../../core/base/live_format.h"
+#include "../../core/inspect/publish.h"
 #include "../../core/stack/physical.h"
 #include "../support/fixture.h"
+
+#include <hipmm/spill.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -95,6 +98,42 @@ static void shows_what_resources_count(void **state)
     assert_int_equal(async->counters[i], LIVE_UNKNOWN);
   fixture_free(first, 1000, NULL);
   fixture_free(second, 5000, NULL);
+}
+
+/* Of resources that have them: idle memory in pieces, and tiers. */
+static void shows_pieces_and_tiers(void **state)
+{
+  enum { BYTES = 2 << 20 };
+  struct hipmm_movable *movables[2];
+  void *ptr;
+  (void)state;
+  fixture_start("'resources': {'movable': {'type': 'spilling', 'upstream': 'small', 'pinned': 'host'}, "
+                "'small': {'type': 'limiting', 'upstream': 'pool', 'limit': '3MiB'}, "
+                "'pool': {'type': 'pool', 'growth': 'segments', 'initial_size': '9MiB', 'upstream': 'memory'}, "
+                "'memory': {'type': 'device'}, 'host': {'type': 'pinned'}}, 'devices': {'default': 'movable'}");
+  void *pool_block = NULL, *hole = NULL;
+  struct hipmm_resource *pool = fixture_resource("pool");
+  assert_ok(hipmm_allocate(pool, BYTES, NULL, &hole));
+  assert_ok(hipmm_allocate(pool, BYTES, NULL, &pool_block));
+  assert_ok(hipmm_deallocate(pool, hole, BYTES, NULL));
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipmm_movable_create(NULL, BYTES, &movables[i]));
+    assert_ok(hipmm_movable_pin(movables[i], NULL, &ptr));
+    assert_ok(hipmm_movable_unpin(movables[i], NULL));
+  }
+  struct live_file *file = calloc(1, sizeof *file);
+  assert_non_null(file);
+  publish_fill(file);
+  const struct live_row *spilling = row_of(file, "devices/0/movable"), *row = row_of(file, "devices/0/pool");
+  assert_int_equal(spilling->counters[LIVE_RESERVED], BYTES);
+  assert_int_equal(spilling->pinned_bytes, BYTES);
+  assert_int_equal(spilling->file_bytes, 0);
+  assert_int_equal(spilling->fragmented_bytes, LIVE_UNKNOWN);
+  assert_int_equal(row->pinned_bytes, LIVE_UNKNOWN);
+  assert_int_equal(row->fragmented_bytes, fixture_value("pool", "fragmented_bytes"));
+  free(file);
+  for (int i = 0; i < 2; i++) hipmm_movable_destroy(movables[i]);
+  assert_ok(hipmm_deallocate(pool, pool_block, BYTES, NULL));
 }
 
 static void shows_what_was_created_past_hipmm(void **state)
@@ -224,9 +263,13 @@ int main(void)
   unlink(name); /* what a process that was killed has left, before this one got its number */
   unlink(draft);
   const struct CMUnitTest tests[] = {
-      publish_test(shows_what_resources_count),         publish_test(leaves_out_what_has_no_path),
-      publish_test(removes_what_killed_processes_left), publish_test(counts_the_rows_that_have_no_room),
-      publish_test(says_why_nothing_is_published),      publish_test(ends_with_the_last_user),
+      publish_test(shows_what_resources_count),
+      publish_test(leaves_out_what_has_no_path),
+      publish_test(removes_what_killed_processes_left),
+      publish_test(counts_the_rows_that_have_no_room),
+      publish_test(says_why_nothing_is_published),
+      publish_test(ends_with_the_last_user),
+      publish_test(shows_pieces_and_tiers),
       publish_test(shows_what_was_created_past_hipmm),
   };
   int failed = cmocka_run_group_tests_name("publish", tests, NULL, NULL);

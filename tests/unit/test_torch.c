@@ -2,7 +2,9 @@
 /* Tests of core/framework/torch.c, torch_blocks.c, torch_pools.c, framework_device.c and cupy.c: what PyTorch and CuPy
  * call, over the software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
 #include "../../core/base/error.h"
+#include "../../core/base/live_format.h"
 #include "../../core/framework/framework_device.h"
+#include "../../core/inspect/publish.h"
 #include "../support/fixture.h"
 #include "../support/graph_functions.h"
 
@@ -667,6 +669,21 @@ static void serves_threads(void **state)
 
 static const struct hipmm_torch_pool one = {0, 1}, two = {2, 0};
 
+/* What `hipmm top` shows of the pools. */
+static void assert_published(int64_t blocks, int64_t idle_bytes)
+{
+  struct live_file *file = calloc(1, sizeof *file);
+  const struct live_row *found = NULL;
+  assert_non_null(file);
+  publish_fill(file);
+  for (uint32_t i = 0; i < file->n_rows; i++)
+    if (!strcmp(file->rows[i].path, "devices/0/private_pools")) found = &file->rows[i];
+  assert_non_null(found);
+  assert_int_equal(found->counters[LIVE_BLOCKS], blocks);
+  assert_int_equal(found->counters[LIVE_RESERVED], idle_bytes);
+  free(file);
+}
+
 static void keeps_the_memory_of_a_graph(void **state)
 {
   (void)state;
@@ -680,6 +697,7 @@ static void keeps_the_memory_of_a_graph(void **state)
   assert_ptr_equal(torch_allocate(BYTES, stream), freed);
   hipmm_torch_free(freed, BYTES, 0, stream);
   hipmm_torch_end_allocate_to_pool(0, one);
+  assert_published(3, BYTES);
   assert_null(hipmm_torch_malloc((ssize_t)1 << 50, 0, stream));
   assert_logged("of what is used, private pools keep 1 MiB idle for their captured graphs");
   hipmm_torch_free(live, BYTES, 0, stream); /* a graph's output */

@@ -58,8 +58,8 @@ void kit_skip(const char *format, ...)
 /* Its messages go to a file: a crash is explained by the last of them. */
 static _Noreturn void child_run(const struct kit *what, const struct kit_check *check, int end, int messages)
 {
-  static const char *const variables[] = {"HIPMM_CONFIG", "HIPMM_RUNTIME", "HIPMM_SOFTWARE",
-                                          "HIPMM_LOG",    "HIPMM_PUBLISH", NULL};
+  static const char *const variables[] = {
+      "HIPMM_CONFIG", "HIPMM_RUNTIME", "HIPMM_SOFTWARE", "HIPMM_LOG", "HIPMM_PUBLISH", "HIPMM_FLIGHT", NULL};
   const struct kit_finding passed = {.verdict = KIT_PASSED};
   for (size_t i = 0; variables[i]; i++) unsetenv(variables[i]);
   dup2(messages, STDOUT_FILENO);

@@ -19,22 +19,30 @@
 
 enum { EXPORT_REQUEST = 4096, EXPORT_TIMEOUT_MS = 2000, EXPORT_MOST_PORT = 65535 };
 
-/* A metric is a counter of the rows, or, of LIVE_COUNTERS, 1 for each process. */
+/* A metric is a number of the rows, by its place there, or 1 for each process. */
 struct export_metric {
   const char *name, *type, *unit, *help;
-  enum live_counter counter;
+  size_t place;
 };
 
+enum { EXPORT_PROCESS = sizeof(struct live_row) };
+
 static const struct export_metric export_metrics[] = {
-    {"hipmm_live_bytes", "gauge", "bytes", "Memory that is allocated from the resource", LIVE_BYTES},
-    {"hipmm_live_blocks", "gauge", NULL, "Blocks that are allocated from the resource", LIVE_BLOCKS},
-    {"hipmm_reserved_bytes", "gauge", "bytes", "Memory that the resource or device holds", LIVE_RESERVED},
-    {"hipmm_peak_reserved_bytes", "gauge", "bytes", "The most that was held", LIVE_PEAK_RESERVED},
-    {"hipmm_peak_bytes", "gauge", "bytes", "The most that was allocated", LIVE_PEAK_BYTES},
-    {"hipmm_allocations", "counter", NULL, "Allocations so far", LIVE_TOTAL_BLOCKS},
-    {"hipmm_stream_waits", "counter", NULL, "Times that a stream was made to wait for another", LIVE_STREAM_WAITS},
-    {"hipmm_metadata_bytes", "gauge", "bytes", "Host memory of the resource's records", LIVE_METADATA},
-    {"hipmm_process_info", "gauge", NULL, "A process that publishes its memory", LIVE_COUNTERS},
+    {"hipmm_live_bytes", "gauge", "bytes", "Memory that is allocated from the resource", LIVE_PLACE(LIVE_BYTES)},
+    {"hipmm_live_blocks", "gauge", NULL, "Blocks that are allocated from the resource", LIVE_PLACE(LIVE_BLOCKS)},
+    {"hipmm_reserved_bytes", "gauge", "bytes", "Memory that the resource or device holds", LIVE_PLACE(LIVE_RESERVED)},
+    {"hipmm_peak_reserved_bytes", "gauge", "bytes", "The most that was held", LIVE_PLACE(LIVE_PEAK_RESERVED)},
+    {"hipmm_peak_bytes", "gauge", "bytes", "The most that was allocated", LIVE_PLACE(LIVE_PEAK_BYTES)},
+    {"hipmm_allocations", "counter", NULL, "Allocations so far", LIVE_PLACE(LIVE_TOTAL_BLOCKS)},
+    {"hipmm_stream_waits", "counter", NULL, "Times that a stream was made to wait for another",
+     LIVE_PLACE(LIVE_STREAM_WAITS)},
+    {"hipmm_metadata_bytes", "gauge", "bytes", "Host memory of the resource's records", LIVE_PLACE(LIVE_METADATA)},
+    {"hipmm_fragmented_bytes", "gauge", "bytes", "Idle memory in pieces", offsetof(struct live_row, fragmented_bytes)},
+    {"hipmm_spilled_pinned_bytes", "gauge", "bytes", "Movable buffers in pinned host memory",
+     offsetof(struct live_row, pinned_bytes)},
+    {"hipmm_spilled_file_bytes", "gauge", "bytes", "Movable buffers in the file",
+     offsetof(struct live_row, file_bytes)},
+    {"hipmm_process_info", "gauge", NULL, "A process that publishes its memory", EXPORT_PROCESS},
 };
 
 /* The text of a label's value, with what the format asks to be escaped. Standard output may be a terminal. */
@@ -75,13 +83,13 @@ static void export_put_row(FILE *file, const struct export_metric *metric, const
 {
   int device = processes_device_of(row);
   char number[16] = "";
-  if (row->counters[metric->counter] == LIVE_UNKNOWN) return;
+  if (live_row_at(row, metric->place) == LIVE_UNKNOWN) return;
   if (device >= 0) snprintf(number, sizeof number, "%d", device);
   export_put_process(file, metric, process);
   export_put_label(file, "device", number);
   export_put_label(file, "resource", processes_resource_of(row));
   export_put_label(file, "type", row->type);
-  fprintf(file, "} %" PRId64 "\n", row->counters[metric->counter]);
+  fprintf(file, "} %" PRId64 "\n", live_row_at(row, metric->place));
 }
 
 static void export_put_metric(FILE *file, const struct export_metric *metric, const struct processes *processes)
@@ -91,12 +99,12 @@ static void export_put_metric(FILE *file, const struct export_metric *metric, co
   fprintf(file, "# HELP %s %s.\n", metric->name, metric->help);
   for (size_t i = 0; i < processes->n; i++) {
     const struct processes_item *process = &processes->items[i];
-    if (metric->counter == LIVE_COUNTERS) {
+    if (metric->place == EXPORT_PROCESS) {
       export_put_process(file, metric, process);
       export_put_label(file, "command", process->file.command);
       fputs("} 1\n", file);
     }
-    for (uint32_t row = 0; metric->counter != LIVE_COUNTERS && row < process->file.n_rows; row++)
+    for (uint32_t row = 0; metric->place != EXPORT_PROCESS && row < process->file.n_rows; row++)
       export_put_row(file, metric, process, &process->file.rows[row]);
   }
 }

@@ -18,11 +18,21 @@
 enum { PROCESSES_TRIES = 100 };
 
 /* The names of the counters, as the JSON and the metrics have them. */
-static const char *const processes_counters[LIVE_COUNTERS] = {
-    [LIVE_BYTES] = "live_bytes",          [LIVE_BLOCKS] = "live_blocks",
-    [LIVE_RESERVED] = "reserved_bytes",   [LIVE_PEAK_RESERVED] = "peak_reserved_bytes",
-    [LIVE_PEAK_BYTES] = "peak_bytes",     [LIVE_TOTAL_BLOCKS] = "allocations",
-    [LIVE_STREAM_WAITS] = "stream_waits", [LIVE_METADATA] = "metadata_bytes",
+static const struct {
+  const char *name;
+  size_t place;
+} processes_counters[] = {
+    {"live_bytes", LIVE_PLACE(LIVE_BYTES)},
+    {"live_blocks", LIVE_PLACE(LIVE_BLOCKS)},
+    {"reserved_bytes", LIVE_PLACE(LIVE_RESERVED)},
+    {"peak_reserved_bytes", LIVE_PLACE(LIVE_PEAK_RESERVED)},
+    {"peak_bytes", LIVE_PLACE(LIVE_PEAK_BYTES)},
+    {"allocations", LIVE_PLACE(LIVE_TOTAL_BLOCKS)},
+    {"stream_waits", LIVE_PLACE(LIVE_STREAM_WAITS)},
+    {"metadata_bytes", LIVE_PLACE(LIVE_METADATA)},
+    {"fragmented_bytes", offsetof(struct live_row, fragmented_bytes)},
+    {"pinned_bytes", offsetof(struct live_row, pinned_bytes)},
+    {"file_bytes", offsetof(struct live_row, file_bytes)},
 };
 
 /* Rows of a release that did not write what stands at the end of live_row. */
@@ -46,6 +56,7 @@ static bool processes_copy_rows(int file, struct live_file *copy)
   const size_t bytes = copy->row_bytes < sizeof *copy->rows ? copy->row_bytes : sizeof *copy->rows;
   for (uint32_t i = 0; i < copy->n_rows; i++) {
     copy->rows[i].size_bytes = 0;
+    copy->rows[i].fragmented_bytes = copy->rows[i].pinned_bytes = copy->rows[i].file_bytes = LIVE_UNKNOWN;
     if (pread(file, &copy->rows[i], bytes, copy->rows_offset + (off_t)i * copy->row_bytes) != (ssize_t)bytes)
       return false;
   }
@@ -202,9 +213,10 @@ static json_t *processes_row_json(const struct live_row *row)
                              device < 0 ? json_null() : json_integer(device), "type",
                              *row->type ? output_json_string(row->type) : json_null());
   json_object_set_new(object, "size_bytes", row->size_bytes > 0 ? json_integer(row->size_bytes) : json_null());
-  for (int i = 0; i < LIVE_COUNTERS; i++)
-    json_object_set_new(object, processes_counters[i],
-                        row->counters[i] == LIVE_UNKNOWN ? json_null() : json_integer(row->counters[i]));
+  for (size_t i = 0; i < sizeof processes_counters / sizeof *processes_counters; i++) {
+    int64_t value = live_row_at(row, processes_counters[i].place);
+    json_object_set_new(object, processes_counters[i].name, value == LIVE_UNKNOWN ? json_null() : json_integer(value));
+  }
   return object;
 }
 

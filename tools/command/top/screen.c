@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCREEN_WORDS = 64, SCREEN_NUMBER = 11, SCREEN_NAME = 24, SCREEN_COMMAND = 14 };
+enum { SCREEN_WORDS = 64, SCREEN_NUMBER = 11, SCREEN_NAME = 24, SCREEN_COMMAND = 10 };
 
 /* A row of a process. */
 struct screen_row {
@@ -175,11 +175,11 @@ static const struct {
   int width;
 } screen_more[] = {{"PEAK", SCREEN_NUMBER}, {"BLOCKS", 8}, {"ALLOC/S", 8}, {"RECENTLY HELD", -SCREEN_HISTORY}};
 
-static size_t screen_n_more(size_t columns)
+static size_t screen_n_more(const struct screen *screen, size_t columns)
 {
   size_t n = 0, used = 8 + SCREEN_NAME + 2 * SCREEN_NUMBER + 4 + SCREEN_COMMAND;
-  while (n < sizeof screen_more / sizeof *screen_more && (used += (size_t)abs(screen_more[n].width) + 1) <= columns)
-    n++;
+  size_t most = sizeof screen_more / sizeof *screen_more - screen->is_plain; /* nobody reads bars aloud */
+  while (n < most && (used += (size_t)abs(screen_more[n].width) + 1) <= columns) n++;
   return n;
 }
 
@@ -195,9 +195,42 @@ static void screen_put_name(struct screen_line *line, const struct live_row *row
   screen_put(line, text, -SCREEN_NAME);
 }
 
-static void screen_print_row(const struct screen_row *row, size_t columns)
+/* "python3 train.py" of "/usr/bin/python3 train.py". */
+static const char *screen_command(const char *command)
 {
-  const size_t n_more = screen_n_more(columns);
+  const char *start = command;
+  for (const char *at = command; *at && *at != ' '; at++)
+    if (*at == '/') start = at + 1;
+  return start;
+}
+
+/* What a row has besides its columns: idle memory in pieces, and the tiers of `spilling`. Returns the lines: 1, or 0. */
+static size_t screen_print_details(const struct live_row *row, size_t columns)
+{
+  const struct {
+    const char *before, *after;
+    int64_t bytes;
+  } details[] = {{"", " idle in pieces", row->fragmented_bytes},
+                 {"pinned ", "", row->pinned_bytes},
+                 {"file ", "", row->file_bytes}};
+  struct screen_line line = {.columns = columns};
+  char text[256] = "", words[SCREEN_WORDS];
+  for (size_t i = 0; i < sizeof details / sizeof *details; i++)
+    if (details[i].bytes > 0)
+      text_append(text, sizeof text, "%s%s%s%s", *text ? ", " : "", details[i].before,
+                  units_format_bytes((uint64_t)details[i].bytes, words, sizeof words), details[i].after);
+  if (!*text) return 0;
+  screen_put(&line, "", 8);
+  screen_put(&line, "   ", 3);
+  screen_put(&line, text, -1);
+  screen_end(&line, STYLE_FAINT);
+  return 1;
+}
+
+/* Returns the number of lines. */
+static size_t screen_print_row(const struct screen *screen, const struct screen_row *row, size_t columns)
+{
+  const size_t n_more = screen_n_more(screen, columns);
   struct screen_line line = {.columns = columns};
   char text[SCREEN_WORDS];
   const int64_t *counters = row->row->counters;
@@ -212,8 +245,51 @@ static void screen_print_row(const struct screen_row *row, size_t columns)
   if (n_more > 1) screen_put_count(&line, (double)(counters[LIVE_BLOCKS] == LIVE_UNKNOWN ? -1 : counters[LIVE_BLOCKS]));
   if (n_more > 2) screen_put_count(&line, row->memory ? row->memory->rate : -1);
   if (n_more > 3) screen_put_history(&line, row->memory);
-  screen_put(&line, *row->row->type ? row->row->type : row->process->command, -1);
+  screen_put(&line, *row->row->type ? row->row->type : screen_command(row->process->command), -1);
   screen_end(&line, *row->row->type ? STYLE_OFF : STYLE_TYPE);
+  return 1 + screen_print_details(row->row, columns);
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------------------------ */
+
+struct screen_sum {
+  uint64_t held_bytes, size_bytes;
+  size_t n;
+};
+
+static struct screen_sum screen_sum_of(const struct processes *processes, int device)
+{
+  struct screen_sum sum = {0};
+  for (size_t i = 0; i < processes->n; i++)
+    for (uint32_t r = 0; r < processes->items[i].file.n_rows; r++) {
+      const struct live_row *row = &processes->items[i].file.rows[r];
+      if (*row->type || processes_device_of(row) != device) continue;
+      sum.n++;
+      if (row->counters[LIVE_RESERVED] > 0) sum.held_bytes += (uint64_t)row->counters[LIVE_RESERVED];
+      if (row->size_bytes > 0 && (uint64_t)row->size_bytes > sum.size_bytes) sum.size_bytes = (uint64_t)row->size_bytes;
+    }
+  return sum;
+}
+
+/* What all processes together hold of each device. Returns the number of lines. */
+static size_t screen_print_sums(const struct processes *processes, size_t columns)
+{
+  enum { MOST_DEVICES = 64 };
+  size_t lines = 0;
+  for (int device = 0; device < MOST_DEVICES; device++) {
+    const struct screen_sum sum = screen_sum_of(processes, device);
+    struct screen_line line = {.columns = columns};
+    char text[SCREEN_WORDS * 4], held[SCREEN_WORDS], size[SCREEN_WORDS];
+    if (!sum.n || !sum.size_bytes) continue;
+    snprintf(text, sizeof text, "device %d: %s of %s reserved (%.0f%%) by %zu process%s", device,
+             units_format_bytes(sum.held_bytes, held, sizeof held),
+             units_format_bytes(sum.size_bytes, size, sizeof size),
+             100.0 * (double)sum.held_bytes / (double)sum.size_bytes, sum.n, sum.n == 1 ? "" : "es");
+    screen_put(&line, text, -1);
+    screen_end(&line, STYLE_OFF);
+    lines++;
+  }
+  return lines;
 }
 
 void screen_print(struct screen *screen, const struct processes *processes, size_t rows, size_t columns)
@@ -221,20 +297,23 @@ void screen_print(struct screen *screen, const struct processes *processes, size
   static const char *const orders[] = {"process", "live bytes", "reserved bytes", "allocations a second"};
   struct screen_line line = {.columns = columns};
   char text[SCREEN_WORDS * 2];
-  size_t n = 0, shown = 0;
+  size_t n = 0, shown = 0, lines = 2;
   struct screen_row *all = screen_rows(screen, processes, &n);
   snprintf(text, sizeof text, "hipmm: %zu process%s, by %s", processes->n, processes->n == 1 ? "" : "es",
            orders[screen->order]);
   screen_put(&line, text, -1);
   screen_end(&line, STYLE_NAME);
+  lines += screen_print_sums(processes, columns);
   screen_put(&line, "PROCESS", 8);
   screen_put(&line, "DEVICE / RESOURCE", -SCREEN_NAME);
   screen_put(&line, "LIVE", SCREEN_NUMBER);
   screen_put(&line, "RESERVED", SCREEN_NUMBER);
-  for (size_t i = 0; i < screen_n_more(columns); i++) screen_put(&line, screen_more[i].name, screen_more[i].width);
+  for (size_t i = 0; i < screen_n_more(screen, columns); i++)
+    screen_put(&line, screen_more[i].name, screen_more[i].width);
   screen_put(&line, "TYPE / COMMAND", -1);
   screen_end(&line, STYLE_FAINT);
-  for (; all && shown < n && (!rows || shown + 3 < rows); shown++) screen_print_row(&all[shown], columns);
+  for (; all && shown < n && (!rows || lines + 2 < rows); shown++)
+    lines += screen_print_row(screen, &all[shown], columns);
   if (shown < n) {
     snprintf(text, sizeof text, "… and %zu more", n - shown);
     screen_put(&line, text, -1);

@@ -10,9 +10,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TOP_MOST_PROCESS = 1 << 22, TOP_DEFAULT_ROWS = 24, TOP_DEFAULT_COLUMNS = 100 };
+
+/* The first look is soon followed by a second, which tells what was allocated in between. */
+static const double top_first_interval = 0.3;
 
 struct top {
   struct processes processes;
@@ -37,13 +41,18 @@ static void top_end(int signal)
   top_ends = 1;
 }
 
+static void top_watch_signals(void)
+{
+  const struct sigaction end = {.sa_handler = top_end, .sa_flags = SA_RESTART}; /* of writes: poll() returns */
+  sigaction(SIGINT, &end, NULL);
+  sigaction(SIGTERM, &end, NULL);
+}
+
 /* Keys are read one by one, without echo. */
 static void top_prepare(void)
 {
-  const struct sigaction end = {.sa_handler = top_end};
   struct termios raw;
-  sigaction(SIGINT, &end, NULL);
-  sigaction(SIGTERM, &end, NULL);
+  top_watch_signals();
   if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &top_before)) return;
   raw = top_before;
   raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -102,13 +111,37 @@ static int top_show(struct top *top)
   top_prepare();
   fputs("\033[?1049h\033[?25l", stdout); /* the other screen, without the cursor */
   bool goes_on = true;
-  while (goes_on && !top_ends && !ferror(stdout)) {
+  for (double wait = top_first_interval; goes_on && !top_ends && !ferror(stdout); wait = top->interval) {
     top_look(top);
     top_draw(top);
-    goes_on = top_obey(top, top_wait(top->interval));
+    goes_on = top_obey(top, top_wait(wait < top->interval ? wait : top->interval));
   }
   fputs("\033[?25h\033[?1049l", stdout);
   top_restore();
+  return output_finish(CMD_GOOD);
+}
+
+static size_t top_columns(void)
+{
+  return terminal_is_output() ? terminal_width() : 512;
+}
+
+/* One table after another, each with its time. */
+static int top_list(struct top *top)
+{
+  top_watch_signals();
+  while (!top_ends && !ferror(stdout)) {
+    char text[64] = "";
+    struct tm local;
+    time_t now = time(NULL);
+    if (localtime_r(&now, &local)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    top_look(top);
+    printf("%s\n", text);
+    screen_print(&top->screen, &top->processes, 0, top_columns());
+    putchar('\n');
+    fflush(stdout);
+    top_wait(top->interval);
+  }
   return output_finish(CMD_GOOD);
 }
 
@@ -118,7 +151,7 @@ static int top_once(struct top *top, bool as_json)
   if (top->processes.is_truncated) say("top: out of memory; not all processes are shown");
   int status = top->processes.is_truncated ? CMD_BAD : CMD_GOOD;
   if (as_json) return output_json(processes_json(&top->processes), status);
-  screen_print(&top->screen, &top->processes, 0, terminal_is_output() ? terminal_width() : 512);
+  screen_print(&top->screen, &top->processes, 0, top_columns());
   return output_finish(status);
 }
 
@@ -140,13 +173,19 @@ static int top_run(int argc, char **argv)
   const struct argument rows[] = {
       {"once", NULL, "print the table once: the default if standard output is no terminal", .flag = &once},
       {"json", NULL, "print one JSON object", .flag = &as_json},
+      {"plain", NULL, "print a table after the other, without escape sequences and bars, for logs and screen readers",
+       .flag = &top.screen.is_plain},
       {"interval", "TIME", "seconds between two looks; 1 by default", .value = &interval},
       {"process", "NUMBER", "show only this process", .number = &top.only, .least = 1, .most = TOP_MOST_PROCESS},
   };
   struct arguments arguments = {&top_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (!top_interval(&arguments, interval, &top.interval)) return CMD_USAGE;
-  status = once || as_json || !terminal_is_output() ? top_once(&top, as_json) : top_show(&top);
+  if (top.screen.is_plain) setenv("NO_COLOR", "1", 1);
+  if (once || as_json || (!top.screen.is_plain && !terminal_is_output()))
+    status = top_once(&top, as_json);
+  else
+    status = top.screen.is_plain ? top_list(&top) : top_show(&top);
   processes_clear(&top.processes);
   screen_clear(&top.screen);
   return status;
@@ -154,8 +193,12 @@ static int top_run(int argc, char **argv)
 
 const struct command top_command = {
     "top", "show the memory of running programs", "",
-    "Shows the processes that publish their memory: for each device and resource the live and the reserved bytes, "
-    "their peaks, blocks, allocations a second, and the recent course. A process publishes with HIPMM_PUBLISH=1 in "
+    "Shows the processes that publish their memory: what they hold of each device together; for each device and "
+    "resource the live and the reserved bytes, their peaks, blocks, allocations a second, and the recent course, as "
+    "far "
+    "as the columns have room; and below a row what is idle in pieces, or in the tiers of `spilling`. The row "
+    "private_pools is PyTorch's: what it keeps idle for captured graphs. Devices have the numbers that each process "
+    "gives them. A process publishes with HIPMM_PUBLISH=1 in "
     "its environment, or with \"publish\": true in its hipmm.json. That costs the threads that allocate nothing.\n"
     "\n"
     "Users see their own processes, root sees all.",

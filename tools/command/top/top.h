@@ -60,6 +60,7 @@ struct screen_memory {
 
 struct screen {
   enum screen_order order;
+  bool is_plain; /* for logs and screen readers: no bars */
   struct screen_memory *memories;
   size_t n_memories, capacity;
 };
