@@ -3,6 +3,7 @@
  * (services->watch_held). Called at each change; without a watch that costs one load. */
 #include "../base/error.h"
 #include "instance.h"
+#include "stack.h"
 
 #include <stdlib.h>
 
@@ -37,6 +38,7 @@ enum hipmm_status held_watch_add(const struct hipmm_services *services,
   watch->next = atomic_load(&watches);
   atomic_store(&watches, watch);
   pthread_rwlock_unlock(&lock);
+  changed(closure, "", 0, atomic_load(&watch->watcher->stack->held_bytes));
   return HIPMM_OK;
 }
 

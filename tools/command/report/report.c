@@ -146,6 +146,7 @@ static int report_logs(const struct report *report, struct trace_logs *logs)
   struct blocks_list list;
   json_t *summaries = json_array();
   logs->choice = &report->choice;
+  trace_logs_want_all(logs);
   int status = CMD_BAD;
   if (blocks_read(&list, logs)) {
     for (size_t i = 0; i < list.n && !report->compares; i++)

@@ -40,6 +40,18 @@ bool pages_count(const struct blocks *blocks, void (*notify)(void *closure, uint
 json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak,
                       const struct pages_result *pages);
 
+/* ---- held.c ----------------------------------------------------------------------------------------------------- */
+
+/* What the allocator held from the device, if the log tells it: how much of it was idle, and what pinned that. Called by
+ * summary.c. */
+
+/* An object with figures and, if the log names segments, "tables" as those of state_summary(); adds to the sentences. Null:
+ * the log does not tell it. */
+json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t live_peak, json_t *sentences);
+
+/* The most, or the least, in each of equal parts of the events. There is a level. */
+json_t *held_timeline(const struct block_levels *levels, size_t n_events, size_t bins, bool is_least);
+
 /* ---- page.c ----------------------------------------------------------------------------------------------------- */
 
 /* Pages for browsers, which need no other file. Called by html.c and state_print.c. */
@@ -56,6 +68,10 @@ void page_put_text(FILE *file, const char *text);
 
 /* A page for terminals, on standard output. */
 void report_text(const json_t *summary);
+
+/* The parts of a timeline as bars of at most `columns` characters, the highest of which stands for `peak`. `line` has 4 bytes
+ * for each. Returns `line`. */
+const char *text_spark(const json_t *most, uint64_t peak, size_t columns, char *line);
 
 /* A page for browsers that needs nothing else: it shows one of the summaries, of the blocks in the same place of the list, and has
  * a choice if there are several. False: a write failed, with errno. */
@@ -76,6 +92,8 @@ json_t *state_summary(const json_t *states, const char *title);
 
 /* A page for terminals, on standard output; and one for browsers. False: a write failed, with errno. */
 void state_text(const json_t *summary);
+void state_text_tables(const json_t *tables);
+void state_page_tables(FILE *file, const json_t *tables);
 bool state_html(FILE *file, const json_t *summary);
 
 /* ---- compare.c ------------------------------------------------------------------------------------------------- */

@@ -37,13 +37,18 @@ static void state_put_table(const json_t *table)
     table_print(table, widths, "  ");
 }
 
-void state_text(const json_t *summary)
+void state_text_tables(const json_t *tables)
 {
   size_t i;
   json_t *table;
+  json_array_foreach(tables, i, table) state_put_table(table);
+}
+
+void state_text(const json_t *summary)
+{
   lines_heading(lines_text(summary, "title"));
   lines_items(json_object_get(summary, "findings"));
-  json_array_foreach(json_object_get(summary, "tables"), i, table) state_put_table(table);
+  state_text_tables(json_object_get(summary, "tables"));
   putchar('\n');
   lines_heading("What this does not tell");
   lines_items(json_object_get(summary, "missing"));
@@ -82,14 +87,12 @@ static void state_page_row(FILE *file, const json_t *columns, const json_t *row,
   fputs("</tr>\n", file);
 }
 
-static bool state_page(FILE *file, const void *closure)
+void state_page_tables(FILE *file, const json_t *tables)
 {
-  const json_t *summary = closure;
   size_t i, j;
   json_t *table, *row;
   struct table_width widths[TABLE_MOST_COLUMNS];
-  state_page_sentences(file, "What is there", json_object_get(summary, "findings"));
-  json_array_foreach(json_object_get(summary, "tables"), i, table)
+  json_array_foreach(tables, i, table)
   {
     if (!json_array_size(json_object_get(table, "rows"))) continue;
     fputs("<section class=\"wide\">\n<h2>", file);
@@ -101,6 +104,13 @@ static bool state_page(FILE *file, const void *closure)
         state_page_row(file, json_object_get(table, "columns"), row, widths);
     fputs("</table></div>\n</section>\n", file);
   }
+}
+
+static bool state_page(FILE *file, const void *closure)
+{
+  const json_t *summary = closure;
+  state_page_sentences(file, "What is there", json_object_get(summary, "findings"));
+  state_page_tables(file, json_object_get(summary, "tables"));
   state_page_sentences(file, "What this does not tell", json_object_get(summary, "missing"));
   return !ferror(file);
 }

@@ -71,7 +71,12 @@ static json_t *summary_timeline(const struct blocks *blocks, const struct summar
     json_array_append_new(most, json_integer((json_int_t)high));
     json_array_append_new(pages, json_integer((json_int_t)summary_pages(bins, bin)));
   }
-  return json_pack("{s:o, s:o, s:o}", "least", least, "most", most, "pages", pages);
+  json_t *timeline = json_pack("{s:o, s:o, s:o}", "least", least, "most", most, "pages", pages);
+  if (blocks->held.n)
+    json_object_set_new(timeline, "held", held_timeline(&blocks->held, blocks->n_events, bins->n, false));
+  if (blocks->device_free.n)
+    json_object_set_new(timeline, "device_free", held_timeline(&blocks->device_free, blocks->n_events, bins->n, true));
+  return timeline;
 }
 
 /* ---- Moments --------------------------------------------------------------------------------------------------- */
@@ -214,7 +219,9 @@ static void summary_moments(const struct blocks *blocks, const struct summary_cu
                                 "worst_time_ns", summary_time(blocks, pages.worst_event), "worst_pages_bytes",
                                 (json_int_t)pages.worst_bytes, "worst_live_bytes", (json_int_t)pages.worst_live_bytes));
   json_object_set_new(summary, "timeline", summary_timeline(blocks, curve, &bins));
-  json_object_set_new(summary, "findings", findings_tell(blocks, curve->live, curve->peak, &pages));
+  json_t *findings = findings_tell(blocks, curve->live, curve->peak, &pages);
+  json_object_set_new(summary, "held", held_summary(blocks, curve->live, curve->peak, findings));
+  json_object_set_new(summary, "findings", findings);
 }
 
 json_t *summary_make(const struct blocks *blocks, const char *title)

@@ -150,10 +150,19 @@ static bool snapshot_has_more(struct snapshot *snapshot, const struct snapshot_e
   return snapshot->has_told_free = true;
 }
 
-static bool snapshot_next_row(struct snapshot *snapshot, struct trace_row *row)
+/* What was there before the history: the segments, then the blocks. NULL: that was all. */
+static const struct snapshot_before *snapshot_next_before(struct snapshot *snapshot)
 {
-  if (snapshot->next_before < snapshot->n_before) {
-    const struct snapshot_before *before = &snapshot->before[snapshot->next_before++];
+  while (snapshot->next_before < 2 * snapshot->n_before) {
+    const struct snapshot_before *before = &snapshot->before[snapshot->next_before % snapshot->n_before];
+    if ((before->row.action == TRACE_HOLD) == (snapshot->next_before++ < snapshot->n_before)) return before;
+  }
+  return NULL;
+}
+
+static bool snapshot_next_row(struct snapshot *snapshot, const struct snapshot_before *before, struct trace_row *row)
+{
+  if (before) {
     *row = before->row;
     return snapshot_stack_of(snapshot, before->frames, &row->stack);
   }
@@ -172,8 +181,9 @@ static bool snapshot_next_row(struct snapshot *snapshot, struct trace_row *row)
 static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, char *message, size_t message_bytes)
 {
   struct snapshot *snapshot = reader;
-  if (snapshot->next_before == snapshot->n_before && snapshot->next_event == snapshot->n_events) return TRACE_LINE_END;
-  if (snapshot_next_row(snapshot, row_out)) return TRACE_LINE;
+  const struct snapshot_before *before = snapshot_next_before(snapshot);
+  if (!before && snapshot->next_event == snapshot->n_events) return TRACE_LINE_END;
+  if (snapshot_next_row(snapshot, before, row_out)) return TRACE_LINE;
   snprintf(message, message_bytes, "out of memory while reading it");
   return TRACE_LINE_ERROR;
 }
