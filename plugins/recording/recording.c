@@ -96,8 +96,11 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
   if (__builtin_expect(status != HIPMM_OK, 0)) {
-    if (!hipmm_is_tried_again(recording->recorder.services, status))
+    if (!hipmm_is_tried_again(recording->recorder.services, status)) {
+      atomic_store_explicit(&recording->due_ns, 0, memory_order_relaxed); /* what the device has left then */
+      atomic_store(&recording->is_held_new, true);
       recording_add(recording, RECORD_ALLOCATE_FAILURE, ptr, bytes, stream, __builtin_return_address(0));
+    }
     return status;
   }
   if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))

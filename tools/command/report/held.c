@@ -288,7 +288,7 @@ static void held_tell_free(const struct blocks *blocks, json_t *sentences)
   const struct block_level *least = blocks->device_free.items;
   for (size_t i = 1; i < blocks->device_free.n; i++)
     if (blocks->device_free.items[i].bytes < least->bytes) least = &blocks->device_free.items[i];
-  output_add_sentence(sentences, "The device had at least %s left, at event %u, each time that it was asked (%zu).",
+  output_add_sentence(sentences, "The device had at least %s left, at event %u, by %zu of its answers.",
                       UNITS_BYTES(least->bytes), (unsigned)held_event(blocks, least->event), blocks->device_free.n);
 }
 

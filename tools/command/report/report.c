@@ -17,10 +17,11 @@ struct report {
 };
 
 /* Writes the page; without blocks that of snapshots and reports of processes. False: the error was printed. */
-static bool report_write(const struct report *report, const json_t *summaries, const struct blocks_list *list)
+static bool report_write(const struct report *report, const json_t *summaries, const json_t *job,
+                         const struct blocks_list *list)
 {
   FILE *file = output_open_result(report->output);
-  bool good = file && (list ? report_html(file, report->title, summaries, list)
+  bool good = file && (list ? report_html(file, report->title, summaries, job, list)
                             : state_html(file, json_array_get(summaries, 0)));
   return output_close_result("report", report->output, file, good);
 }
@@ -37,10 +38,17 @@ static void report_title(char *const *files, size_t n, char *title, size_t title
 }
 
 /* One summary as it is; several as an object that has them. */
-static json_t *report_json(const struct report *report, json_t *summaries)
+static json_t *report_json(const struct report *report, json_t *summaries, json_t *job)
 {
   if (json_array_size(summaries) == 1) return json_incref(json_array_get(summaries, 0));
-  return json_pack("{s:o, s:O}", "title", output_json_string(report->title), "memories", summaries);
+  size_t i;
+  json_t *member;
+  json_array_foreach(json_object_get(job, "members"), i, member)
+  { /* the memories have them */
+    json_object_del(member, "most");
+    json_object_del(member, "held");
+  }
+  return json_pack("{s:o, s:O, s:O}", "title", output_json_string(report->title), "job", job, "memories", summaries);
 }
 
 /* Shows the summaries, which are fewer than the blocks without memory, in the forms that are asked for. Without a list they
@@ -54,16 +62,19 @@ static int report_show(const struct report *report, json_t *summaries, const str
     say("report: out of memory");
     return status;
   }
-  if (report->output && !report_write(report, summaries, list)) status = CMD_BAD;
-  if (report->as_json) return output_json(report_json(report, summaries), status);
-  bool shows_text = report->as_text || !report->output;
+  json_t *job = list ? job_make(summaries) : NULL;
+  if (report->output && !report_write(report, summaries, job, list)) status = CMD_BAD;
+  bool shows_text = report->as_text || (!report->output && !report->as_json);
+  if (report->as_json) status = output_json(report_json(report, summaries, job), status);
+  if (shows_text) job_text(job);
+  json_decref(job);
   json_array_foreach(summaries, i, summary)
   {
     if (shows_text && i) putchar('\n');
     if (shows_text && list) report_text(summary);
     if (shows_text && !list) state_text(summary);
   }
-  return output_finish(status);
+  return report->as_json ? status : output_finish(status);
 }
 
 /* Of files that are no logs. */

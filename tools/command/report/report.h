@@ -56,10 +56,14 @@ json_t *held_timeline(const struct block_levels *levels, size_t n_events, size_t
 
 /* Pages for browsers, which need no other file. Called by html.c and state_print.c. */
 
-/* Writes the embedded page `part` with the title; `put` writes what is in the place of the line "@data@". False: a
- * function failed, with errno. */
-bool page_write(FILE *file, const char *part, const char *title, bool (*put)(FILE *file, const void *closure),
-                const void *closure);
+/* Writes the embedded page `part` with the title; `put` writes what is in the place of the lines "@text@" and "@data@", by
+ * name. False: a function failed, with errno. */
+bool page_write(FILE *file, const char *part, const char *title,
+                bool (*put)(FILE *file, const char *name, const void *closure), const void *closure);
+
+/* Writes sentences as a section with a list; and tables (state_summary()), each as a section. */
+void page_sentences(FILE *file, const char *heading, const json_t *sentences);
+void page_tables(FILE *file, const json_t *tables);
 
 /* Writes text so that none of it is HTML. */
 void page_put_text(FILE *file, const char *text);
@@ -69,13 +73,31 @@ void page_put_text(FILE *file, const char *text);
 /* A page for terminals, on standard output. */
 void report_text(const json_t *summary);
 
+/* The most of the parts of a timeline that a column of a plot stands for. */
+uint64_t text_column(const json_t *most, size_t column, size_t columns);
+
 /* The parts of a timeline as bars of at most `columns` characters, the highest of which stands for `peak`. `line` has 4 bytes
  * for each. Returns `line`. */
 const char *text_spark(const json_t *most, uint64_t peak, size_t columns, char *line);
 
 /* A page for browsers that needs nothing else: it shows one of the summaries, of the blocks in the same place of the list, and has
  * a choice if there are several. False: a write failed, with errno. */
-bool report_html(FILE *file, const char *title, const json_t *summaries, const struct blocks_list *list);
+bool report_html(FILE *file, const char *title, const json_t *summaries, const json_t *job,
+                 const struct blocks_list *list);
+
+/* ---- job.c ------------------------------------------------------------------------------------------------------ */
+
+/* Several memories beside each other, such as those of the ranks of a job: the peak of each, their imbalance, and which fails
+ * first. */
+
+/* Of an array of summaries: {"findings": [sentence…], "peak_bytes": …, "imbalance": …, "first_failure": index or null,
+ * "members": [{"title": …, "peak_bytes": …, "held_peak_bytes": …, "most": [bytes…], "held": [bytes…]}…]}. NULL: there is one
+ * memory. */
+json_t *job_make(const json_t *summaries);
+
+/* In a terminal, and in a page. NULL: nothing. */
+void job_text(const json_t *job);
+void job_html(FILE *file, const json_t *job);
 
 /* ---- state.c ---------------------------------------------------------------------------------------------------- */
 
@@ -93,7 +115,6 @@ json_t *state_summary(const json_t *states, const char *title);
 /* A page for terminals, on standard output; and one for browsers. False: a write failed, with errno. */
 void state_text(const json_t *summary);
 void state_text_tables(const json_t *tables);
-void state_page_tables(FILE *file, const json_t *tables);
 bool state_html(FILE *file, const json_t *summary);
 
 /* ---- compare.c ------------------------------------------------------------------------------------------------- */

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { SUMMARY_BINS = 1000, SUMMARY_GROUPS = 20 };
+enum { SUMMARY_BINS = 1000, SUMMARY_GROUPS = 20, SUMMARY_MARKS = 2000 };
 
 /* The live bytes after each event, and what is found on the way. */
 struct summary_curve {
@@ -203,6 +204,20 @@ static json_t *summary_counts(const struct blocks *blocks, const struct summary_
                    (json_int_t)curve->requested);
 }
 
+/* What the program said of its work, in order. */
+static json_t *summary_marks(const struct blocks *blocks)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < blocks->n_marks && i < SUMMARY_MARKS; i++) {
+    const struct block_mark *mark = &blocks->marks[i];
+    const char *name = stack_texts_get(&blocks->mark_names, mark->name);
+    json_t *text = json_stringn_nocheck(name ? name : "", name ? strcspn(name, "\n") : 0);
+    json_t *end = mark->to == BLOCK_IS_LIVE ? json_null() : json_integer((json_int_t)mark->to);
+    json_array_append_new(array, json_pack("{s:o, s:I, s:o}", "name", text, "event", (json_int_t)mark->from, "end", end));
+  }
+  return array;
+}
+
 static void summary_moments(const struct blocks *blocks, const struct summary_curve *curve, json_t *summary)
 {
   struct summary_bins bins = {.n_events = blocks->n_events,
@@ -222,6 +237,7 @@ static void summary_moments(const struct blocks *blocks, const struct summary_cu
   json_t *findings = findings_tell(blocks, curve->live, curve->peak, &pages);
   json_object_set_new(summary, "held", held_summary(blocks, curve->live, curve->peak, findings));
   json_object_set_new(summary, "findings", findings);
+  json_object_set_new(summary, "marks", summary_marks(blocks));
 }
 
 json_t *summary_make(const struct blocks *blocks, const char *title)

@@ -18,7 +18,7 @@ static void text_heading(const char *heading)
 /* ---- The curve ------------------------------------------------------------------------------------------------- */
 
 /* The most of the bins that a column of the plot stands for. */
-static uint64_t text_column(const json_t *most, size_t column, size_t columns)
+uint64_t text_column(const json_t *most, size_t column, size_t columns)
 {
   size_t n = json_array_size(most), from = column * n / columns, to = (column + 1) * n / columns;
   uint64_t value = 0;
