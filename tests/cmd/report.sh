@@ -69,17 +69,42 @@ is peak.bytes 7340032
 
 run 0 report small.csv -o page.html
 [ ! -s "$work/out" ] || fail "the page and a text were written"
-for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'requestDraw' '[^-]print-color-adjust: exact'; do
+for part in '<title>' 'id="text-0"' 'id="column-from"' 'id="column-ranges"' 'requestDraw' '[^-]print-color-adjust: exact'; do
   grep -q -- "$part" page.html || fail "the page lacks $part"
 done
 ! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"
+# column NAME N PAGE: the first numbers of a column, Exp-Golomb codes whose order is the first byte
 column() {
-  sed -n "s|.*id=\"column-$1\">\([^<]*\)</script>.*|\1|p" page.html | base64 -d | od -An -tx1 -v -w400
+  python3 - "$@" <<'END'
+import base64, re, sys
+name, n, page = sys.argv[1], int(sys.argv[2]), open(sys.argv[3]).read()
+data = base64.b64decode(re.search('id="column-%s">([^<]*)<' % name, page).group(1))
+bits = iter([byte >> i & 1 for byte in data[1:] for i in range(8)])
+for _ in range(n):
+    length = data[0]
+    while not next(bits): length += 1
+    print(sum(next(bits) << i for i in range(length)) + (1 << length) - (1 << data[0]), end=" ")
+END
 }
-[ "$(column from)" = ' 00 01 01 04' ] || fail "the column of allocations is $(column from)"
-[ "$(column to)" = ' 00 02 00 00' ] || fail "the column of frees is $(column to)"
-# Of three sizes 3 MiB is the most frequent; then 100 bytes and 1 MiB.
-[ "$(column bytes)" = ' 03 80 80 c0 01 64 80 80 40 02 00 00 01' ] || fail "the column of sizes is $(column bytes)"
+# are NAME NUMBERS PAGE
+are() {
+  found=$(column "$1" "$(echo "$2" | wc -w)" "$3")
+  [ "$found" = "$2 " ] || fail "the column $1 is $found and not $2"
+}
+are from '0 1 1 4' page.html
+are to '0 2 0 0' page.html
+# Of two streams each has two blocks. Of four blocks three sizes are no table: how much larger each is than the least, of 100 bytes,
+# in units of 4.
+are stream '0 1 1 0' page.html
+are stream-table '2 0 0 2' page.html
+are bytes-table '0 2 25' page.html
+are bytes '262119 786407 786407 0' page.html
+# Four addresses are no table: how far each is above the least, in units of 1 MiB.
+are address-table '0 20 256' page.html
+are address '0 2 6 1' page.html
+# Pages of 2 MiB after each event: one more, two more, two more, two fewer, …
+are pages '2 4 4 5 0 0 0' page.html
+are held 0 page.html
 
 # A name that is HTML is a name.
 cp small.csv '<script>alert(1)<b>&.csv'

@@ -594,7 +594,8 @@
   byId("rows-in").addEventListener("click", () => zoomRows(0.5, (low + high) / 2));
   byId("rows-out").addEventListener("click", () => zoomRows(2, (low + high) / 2));
   byId("free-choice").hidden = !free.at.length;
-  byId("free").checked = true;
+  // A device that is mostly free would leave no room for the rest.
+  byId("free").checked = free.values.reduce((least, value) => Math.min(least, value), Infinity) < 2 * Math.max(summary.peak.bytes, summary.held ? summary.held.peak_bytes : 0);
   byId("free").addEventListener("change", requestDraw);
   byId("mark-choice").hidden = !marks.length;
   byId("mark").append(...marks.map((mark, i) => new Option(mark.name + ", " + eventName(mark.event), i)));

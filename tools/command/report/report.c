@@ -200,6 +200,23 @@ static int report_files(const struct report *report, char *const *files, size_t 
   return status;
 }
 
+/* Checks what depends on the files. */
+static int report_checked(struct report *report, char *const *files, size_t n)
+{
+  const struct inputs inputs = {"report", files, n};
+  const char *other = report->as_text ? "--text" : report->as_json ? "--json" : NULL;
+  if (report->compares && n != 2) {
+    say("report: --compare takes two logs, the one before and the one after, and not %zu", n);
+    return CMD_USAGE;
+  }
+  if (!output_check_result("report", report->output, other)) return CMD_USAGE;
+  if (report->output && !inputs_check_output(&inputs, strcmp(report->output, "-") ? report->output : NULL))
+    return CMD_USAGE;
+  report->files = files;
+  report_title(files, n, report->title, sizeof report->title);
+  return report_files(report, files, n);
+}
+
 static int report_run(int argc, char **argv)
 {
   struct report report = {.choice.command = "report"};
@@ -218,26 +235,20 @@ static int report_run(int argc, char **argv)
     say("report: --text and --json are two answers; ask for one");
     return CMD_USAGE;
   }
-  if (report.compares && arguments.n_operands != 2) {
-    say("report: --compare takes two logs, the one before and the one after, and not %zu", arguments.n_operands);
-    return CMD_USAGE;
-  }
   if (!trace_choice_read(&report.choice)) return CMD_USAGE;
-  report.files = arguments.operands;
-  const struct inputs inputs = {"report", arguments.operands, arguments.n_operands};
-  const char *other = report.as_text ? "--text" : report.as_json ? "--json" : NULL;
-  if (!output_check_result("report", report.output, other)) return CMD_USAGE;
-  if (report.output && !inputs_check_output(&inputs, strcmp(report.output, "-") ? report.output : NULL))
-    return CMD_USAGE;
-  report_title(arguments.operands, arguments.n_operands, report.title, sizeof report.title);
-  return report_files(&report, arguments.operands, arguments.n_operands);
+  struct folder_files files;
+  if (!folder_expand(&files, arguments.operands, arguments.n_operands)) return CMD_BAD;
+  status = report_checked(&report, files.items, files.n);
+  folder_clear(&files);
+  return status;
 }
 
 const struct command report_command = {
     "report", "show the peak, holders, leaks and fragmentation of an allocation log", "LOG…",
     "Reads allocation logs, in any format that `hipmm convert` reads, and shows how the program used memory: how "
     "much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; "
-    "leaks; fragmentation; and call stacks if the log has them.\n"
+    "leaks; fragmentation; and call stacks if the log has them. Records of hipmm and snapshots of PyTorch also tell "
+    "what the allocator held from the device: how much of that was idle, and which blocks pin it.\n"
     "\n"
     "A snapshot (hipmm_snapshot(), hipmm.snapshot()) and the report of a process (`hipmm run --report=FILE --json`, "
     "\"report\" of the graph) have no events. It shows who holds how much in them, and says what they cannot tell.\n"
@@ -245,9 +256,9 @@ const struct command report_command = {
     "The page for browsers is one file that needs nothing else. If there are more than a million blocks, it shows "
     "those that hold the most memory for the longest time.\n"
     "\n"
-    "LOG: `-` is standard input. Each process, device and kind of memory of the logs is shown by itself: they are "
-    "address "
-    "spaces of their own. Several logs are of several processes; a log and its rotated files (log.csv, log.csv.1, …) "
-    "become one, in order of time. Exit status 1 if a log is malformed or the page "
+    "LOG: `-` is standard input; a folder stands for the files in it. Each process, device and kind of memory of the "
+    "logs is shown by itself: they are address spaces of their own. Before them all are shown beside each other, each "
+    "from its first event on. Several logs are of several processes, such as the ranks of a job; a log and its rotated "
+    "files (log.csv, log.csv.1, …) become one, in order of time. Exit status 1 if a log is malformed or the page "
     "cannot be written.",
     report_run};

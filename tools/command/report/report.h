@@ -85,6 +85,18 @@ const char *text_spark(const json_t *most, uint64_t peak, size_t columns, char *
 bool report_html(FILE *file, const char *title, const json_t *summaries, const json_t *job,
                  const struct blocks_list *list);
 
+/* ---- folder.c --------------------------------------------------------------------------------------------------- */
+
+/* The logs that a command names: a folder stands for the files in it. */
+struct folder_files {
+  char **items;
+  size_t n;
+};
+
+/* False: the error was printed, and nothing is allocated. */
+bool folder_expand(struct folder_files *files, char *const *operands, size_t n);
+void folder_clear(struct folder_files *files);
+
 /* ---- job.c ------------------------------------------------------------------------------------------------------ */
 
 /* Several memories beside each other, such as those of the ranks of a job: the peak of each, their imbalance, and which fails

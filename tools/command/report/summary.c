@@ -213,7 +213,8 @@ static json_t *summary_marks(const struct blocks *blocks)
     const char *name = stack_texts_get(&blocks->mark_names, mark->name);
     json_t *text = json_stringn_nocheck(name ? name : "", name ? strcspn(name, "\n") : 0);
     json_t *end = mark->to == BLOCK_IS_LIVE ? json_null() : json_integer((json_int_t)mark->to);
-    json_array_append_new(array, json_pack("{s:o, s:I, s:o}", "name", text, "event", (json_int_t)mark->from, "end", end));
+    json_array_append_new(array,
+                          json_pack("{s:o, s:I, s:o}", "name", text, "event", (json_int_t)mark->from, "end", end));
   }
   return array;
 }
