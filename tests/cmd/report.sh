@@ -103,7 +103,7 @@ are bytes '262119 786407 786407 0' page.html
 are address-table '0 20 256' page.html
 are address '0 2 6 1' page.html
 # Pages of 2 MiB after each event: one more, two more, two more, two fewer, …
-are pages '2 4 4 5 0 0 0' page.html
+are pages '1 2 2 2 0 0 0' page.html
 are held 0 page.html
 
 # A name that is HTML is a name.

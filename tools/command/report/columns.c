@@ -17,6 +17,7 @@ enum {
   HTML_MOST_RANGES = 4096,
   HTML_MOST_SEGMENTS = 100000,
   HTML_MOST_ORDER = 48,
+  HTML_OTHER_WAY = 1 << 30,
   HTML_GAP = 1 << 21
 };
 
@@ -280,17 +281,22 @@ struct html_pages {
 static void html_note_pages(void *closure, uint32_t event, uint64_t bytes)
 {
   struct html_pages *pages = closure;
-  pages->numbers[event] = html_signed(pages->before >> PAGES_SHIFT, bytes >> PAGES_SHIFT);
+  const bool allocates = pages->numbers[event], is_less = bytes < pages->before;
+  const uint64_t difference = is_less ? pages->before - bytes : bytes - pages->before;
+  pages->numbers[event] = difference >> PAGES_SHIFT;
+  if (difference && allocates == is_less) pages->numbers[event] += HTML_OTHER_WAY;
   pages->before = bytes;
 }
 
-/* The pages after each event, as differences; of a page that lacks blocks nothing, for it shows the timeline. */
+/* The pages after each event, as differences: an event that allocates adds pages, others take some; where that is not so the number
+ * is larger by HTML_OTHER_WAY. Of a page that lacks blocks nothing: it shows the timeline. */
 static bool html_pages(const struct html *html)
 {
   const struct blocks *blocks = html->blocks;
   struct pages_result result;
   struct html_pages pages = {calloc(blocks->n_events + 1, sizeof *pages.numbers), 0};
   bool is_whole = html->n_kept == blocks->n;
+  for (size_t i = 0; pages.numbers && i < blocks->n; i++) pages.numbers[blocks->items[i].from] = 1;
   bool good = pages.numbers && (!is_whole || pages_count(blocks, html_note_pages, &pages, &result));
   if (good) html_numbers(html, "column-pages", pages.numbers, is_whole ? blocks->n_events : 0);
   free(pages.numbers);

@@ -24,7 +24,7 @@ static bool job_is_before(const json_t *failure, const json_t *other)
 static json_t *job_member(const json_t *summary)
 {
   const json_t *most = lines_at(summary, "timeline.most"), *held = lines_at(summary, "timeline.held");
-  return json_pack("{s:O?, s:I, s:I, s:O?, s:O*, s:O*}", "title", json_object_get(summary, "title"), "peak_bytes",
+  return json_pack("{s:O?, s:I, s:I, s:O?, s:O*, s:O*}", "name", json_object_get(summary, "name"), "peak_bytes",
                    (json_int_t)lines_count(summary, "peak.bytes"), "held_peak_bytes",
                    (json_int_t)lines_count(summary, "held.peak_bytes"), "first_failure",
                    json_object_get(summary, "first_failure"), "most", most, "held", held);
@@ -67,7 +67,7 @@ static json_t *job_table(const json_t *members)
                             held ? json_integer((json_int_t)held) : json_null(), "failure",
                             json_is_object(first) ? json_string(failure) : json_null(), "line",
                             text_spark(most, job_top(members), JOB_COLUMNS, line));
-    table_add(table, columns, lines_text(member, "title"), row);
+    table_add(table, columns, lines_text(member, "name"), row);
     json_decref(row);
   }
   return table;
@@ -86,7 +86,7 @@ static void job_tell_failures(const json_t *members, json_t *sentences, json_t *
   }
   json_object_set_new(job, "first_failure", n ? json_integer((json_int_t)at) : json_null());
   if (!n) return;
-  const char *title = lines_text(json_array_get(members, at), "title");
+  const char *title = lines_text(json_array_get(members, at), "name");
   if (json_is_integer(lines_at(first, "time_ns")))
     output_add_sentence(
         sentences,
@@ -115,7 +115,7 @@ json_t *job_make(const json_t *summaries)
   const double imbalance = sum ? (double)most * (double)n / (double)sum : 1;
   output_add_sentence(
       sentences, "The peaks of %zu memories are %s to %s. The highest is that of %s, %.2f times the mean.", n,
-      UNITS_BYTES(least), UNITS_BYTES(most), lines_text(json_array_get(members, highest), "title"), imbalance);
+      UNITS_BYTES(least), UNITS_BYTES(most), lines_text(json_array_get(members, highest), "name"), imbalance);
   json_t *job = json_pack("{s:O, s:I, s:f, s:O}", "findings", sentences, "peak_bytes", (json_int_t)most, "imbalance",
                           imbalance, "members", members);
   job_tell_failures(members, sentences, job);
@@ -160,7 +160,7 @@ static void job_html_member(FILE *file, const json_t *member, size_t index, uint
   job_svg_line(file, json_object_get(member, "most"), top, "live", true);
   job_svg_line(file, json_object_get(member, "held"), top, "held", false);
   fputs("</svg><figcaption>", file);
-  page_put_text(file, lines_text(member, "title"));
+  page_put_text(file, lines_text(member, "name"));
   fprintf(file, ": %s live at most", UNITS_BYTES(lines_count(member, "peak_bytes")));
   if (held) fprintf(file, ", %s held", UNITS_BYTES(held));
   if (json_is_object(failure)) fprintf(file, ", fails at event %" PRIu64, lines_count(failure, "event"));

@@ -84,8 +84,12 @@
   // The bytes of the pages of 2 MiB with live blocks after each event.
   const pages = new Float64Array(events);
   if (isWhole) {
-    const next = numbersOf("pages");
-    for (let i = 0, held = 0; i < events; i++) pages[i] = held += signed(next()) * summary.fragmentation.page_bytes;
+    const next = numbersOf("pages"), allocates = new Uint8Array(events);
+    for (let i = 0; i < n; i++) allocates[from[i]] = 1;
+    for (let i = 0, sum = 0; i < events; i++) {
+      const number = next(), otherWay = number >= 2 ** 30;
+      pages[i] = sum += (otherWay ? number - 2 ** 30 : number) * (allocates[i] ? 1 : -1) * (otherWay ? -1 : 1) * summary.fragmentation.page_bytes;
+    }
   } else {
     const most = summary.timeline.pages;
     for (let i = 0; i < events; i++) pages[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];

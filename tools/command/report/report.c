@@ -93,9 +93,10 @@ static int report_states(const struct report *report, const struct trace_logs *l
 }
 
 /* What a space is called, for programs. */
-static void report_add_space(json_t *summary, const struct trace_space *space, const char *file)
+static void report_add_space(json_t *summary, const struct trace_space *space, const char *file, const char *name)
 {
   static const char *const memories[] = {"device", "managed", "host"};
+  json_object_set_new(summary, "name", output_json_string(name));
   json_object_set_new(summary, "log", output_json_string(file));
   json_object_set_new(summary, "process", space->process ? json_integer((json_int_t)space->process) : json_null());
   json_object_set_new(summary, "device",
@@ -113,7 +114,7 @@ static json_t *report_summary(const struct report *report, const struct blocks_l
   json_t *summary = text ? summary_make(&list->items[index], json_string_value(text)) : NULL;
   json_decref(text);
   const struct trace_space *space = &list->spaces.items[index];
-  if (summary && list->n > 1) report_add_space(summary, space, report->files[space->log]);
+  if (summary && list->n > 1) report_add_space(summary, space, report->files[space->log], name);
   return summary;
 }
 

@@ -103,7 +103,7 @@ void folder_clear(struct folder_files *files);
  * first. */
 
 /* Of an array of summaries: {"findings": [sentence…], "peak_bytes": …, "imbalance": …, "first_failure": index or null,
- * "members": [{"title": …, "peak_bytes": …, "held_peak_bytes": …, "most": [bytes…], "held": [bytes…]}…]}. NULL: there is one
+ * "members": [{"name": …, "peak_bytes": …, "held_peak_bytes": …, "most": [bytes…], "held": [bytes…]}…]}. NULL: there is one
  * memory. */
 json_t *job_make(const json_t *summaries);
 

@@ -40,9 +40,10 @@ static const char *text_bar(double eighths)
 const char *text_spark(const json_t *most, uint64_t peak, size_t columns, char *line)
 {
   size_t used = 0;
-  for (size_t column = 0; column < columns; column++)
-    used += (size_t)snprintf(line + used, 4, "%s",
-                             text_bar(peak ? (double)text_column(most, column, columns) / (double)peak * 8 : 0));
+  for (size_t column = 0; column < columns; column++) {
+    const double eighths = peak ? (double)text_column(most, column, columns) / (double)peak * 8 : 0;
+    used += (size_t)snprintf(line + used, 4, "%s", eighths < 0.5 ? "\u00a0" : text_bar(eighths)); /* pages keep it */
+  }
   line[used] = '\0';
   return line;
 }

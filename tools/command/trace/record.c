@@ -47,8 +47,8 @@ struct record_reader {
   struct key_map live; /* addresses that are allocated */
   struct record_stacks stacks;
   uint64_t damaged_blocks, cut_blocks, lost_events;
-  struct record_held held;    /* as the last block says it whose beginning was read, or the last event of that */
-  bool is_held_due, has_held; /* its rows are due: what is held, and what the device has */
+  struct record_held held;    /* as the last block or event says it; what the device has left is a row that is due */
+  bool is_held_due, has_held; /* the row of what is held is due */
 };
 
 static bool record_is(const char *start, size_t bytes)
@@ -121,9 +121,10 @@ static bool record_advance(struct record_reader *record, struct record_run *run)
 /* What is held is given as rows before the next event; blocks say it again and again. */
 static void record_hold(struct record_reader *record, struct record_held held)
 {
-  if (record->has_held && held.bytes == record->held.bytes && held.device_free_bytes == UINT64_MAX) return;
+  record->is_held_due = record->is_held_due || !record->has_held || held.bytes != record->held.bytes;
+  if (record->has_held && held.device_free_bytes == UINT64_MAX) held.device_free_bytes = record->held.device_free_bytes;
   record->held = held;
-  record->is_held_due = record->has_held = true;
+  record->has_held = true;
 }
 
 /* Begins to read the next block. False: out of memory. */
