@@ -70,17 +70,16 @@ static struct held held_measure(const struct blocks *blocks, const uint64_t *liv
 
 struct held_change {
   uint64_t bytes;
-  uint32_t pool, event;
+  uint32_t pool, event, call;
   bool is_release;
 };
 
-/* By pool, then in order; of one event what is given back goes first. */
+/* By pool, then in order. */
 static int held_compare_changes(const void *one, const void *other)
 {
   const struct held_change *a = one, *b = other;
   if (a->pool != b->pool) return a->pool < b->pool ? -1 : 1;
-  if (a->event != b->event) return a->event < b->event ? -1 : 1;
-  return b->is_release - a->is_release;
+  return a->call < b->call ? -1 : a->call > b->call;
 }
 
 static void held_pool_name(uint32_t pool, char name[HELD_NAME_BYTES])
@@ -98,9 +97,9 @@ static struct held_change *held_changes(const struct blocks *blocks, size_t *n_o
   size_t n = 0;
   for (size_t i = 0; changes && i < segments->n; i++) {
     const struct segment *segment = &segments->items[i];
-    changes[n++] = (struct held_change){segment->bytes, segment->pool, segment->from, false};
+    changes[n++] = (struct held_change){segment->bytes, segment->pool, segment->from, segment->taken, false};
     if (segment->to != SEGMENT_IS_HELD)
-      changes[n++] = (struct held_change){segment->bytes, segment->pool, segment->to, true};
+      changes[n++] = (struct held_change){segment->bytes, segment->pool, segment->to, segment->given_back, true};
   }
   if (changes) qsort(changes, n, sizeof *changes, held_compare_changes);
   *n_out = n;

@@ -145,12 +145,25 @@ static int report_comparison(const struct report *report, const struct blocks_li
     const char *slash = strrchr(report->files[log], '/');
     names[log] = slash ? slash + 1 : report->files[log];
   }
-  const bool is_swapped = list->spaces.items[0].log != 0;
   if (strcmp(names[0], names[1]) == 0) memcpy(names, report->files, sizeof names);
-  json_array_append_new(summaries, compare_summary(&list->items[is_swapped], &list->items[!is_swapped], names));
+  json_array_append_new(summaries, compare_summary(&list->items[0], &list->items[1], names));
   int status = report_show(report, summaries, NULL);
   json_decref(summaries);
   return status;
+}
+
+/* Shows the logs in the order in which they are named, and not in that of their clocks. */
+static void report_sort(struct blocks_list *list)
+{
+  for (size_t i = 1; i < list->n; i++)
+    for (size_t at = i; at && list->spaces.items[at].log < list->spaces.items[at - 1].log; at--) {
+      const struct trace_space space = list->spaces.items[at];
+      const struct blocks blocks = list->items[at];
+      list->spaces.items[at] = list->spaces.items[at - 1];
+      list->items[at] = list->items[at - 1];
+      list->spaces.items[at - 1] = space;
+      list->items[at - 1] = blocks;
+    }
 }
 
 static int report_logs(const struct report *report, struct trace_logs *logs)
@@ -161,6 +174,7 @@ static int report_logs(const struct report *report, struct trace_logs *logs)
   trace_logs_want_all(logs);
   int status = CMD_BAD;
   if (blocks_read(&list, logs)) {
+    report_sort(&list);
     for (size_t i = 0; i < list.n && !report->compares; i++)
       json_array_append_new(summaries, report_summary(report, &list, i));
     status = report->compares ? report_comparison(report, &list) : report_show(report, summaries, &list);

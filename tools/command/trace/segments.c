@@ -46,6 +46,7 @@ bool segments_release(struct segments *segments, uint32_t event, uint64_t addres
   const struct segment released = {.address = address, .bytes = bytes};
   const uint64_t end = segment_end(&released);
   size_t place;
+  segments->calls++;
   while ((place = segments_find(segments, address)) < segments->n_held) {
     struct segment *segment = &segments->items[segments->held[place]];
     const struct segment whole = *segment;
@@ -53,6 +54,7 @@ bool segments_release(struct segments *segments, uint32_t event, uint64_t addres
     if (segment->address < address) segment->address = address;
     segment->bytes = (segment_end(&whole) < end ? segment_end(&whole) : end) - segment->address;
     segment->to = event;
+    segment->given_back = segments->calls;
     segments->held_bytes -= whole.bytes;
     segments->n_held--;
     memmove(segments->held + place, segments->held + place + 1, (segments->n_held - place) * sizeof *segments->held);
@@ -68,7 +70,7 @@ bool segments_release(struct segments *segments, uint32_t event, uint64_t addres
 bool segments_hold(struct segments *segments, uint32_t event, uint64_t address, uint64_t bytes, uint32_t pool)
 {
   return segments_release(segments, event, address, bytes) &&
-         segments_add(segments, (struct segment){address, bytes, event, SEGMENT_IS_HELD, pool});
+         segments_add(segments, (struct segment){address, bytes, event, SEGMENT_IS_HELD, pool, ++segments->calls, 0});
 }
 
 void segments_clear(struct segments *segments)

@@ -12,8 +12,9 @@
 
 struct segment {
   uint64_t address, bytes;
-  uint32_t from, to; /* events; SEGMENT_IS_HELD: to the end */
-  uint32_t pool;     /* as of struct trace_row */
+  uint32_t from, to;          /* events; SEGMENT_IS_HELD: to the end */
+  uint32_t pool;              /* as of struct trace_row */
+  uint32_t taken, given_back; /* numbers of these calls, which tell the order of those of one event */
 };
 
 /* All zero is empty. */
@@ -23,6 +24,7 @@ struct segments {
   size_t *held; /* those that are held, by address */
   size_t n_held, held_capacity;
   uint64_t held_bytes;
+  uint32_t calls;
 };
 
 /* Takes memory. What is held there already is given back first. False: out of memory. */
