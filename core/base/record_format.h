@@ -28,7 +28,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RECORD_MAGIC "hipmm record 2\n"
+#define RECORD_MAGIC   "hipmm record 2\n"
 #define RECORD_MAGIC_1 "hipmm record 1\n" /* without held memory, else the same */
 
 enum {
@@ -100,7 +100,7 @@ struct record_held {
 struct record_event {
   enum record_action action;
   uint64_t ticks, ptr, bytes, stream; /* of RECORD_HELD `ptr` is device_free_bytes */
-  uint32_t stack; /* 0: not recorded */
+  uint32_t stack;                     /* 0: not recorded */
 };
 
 /* What the next event of a block refers to. A block begins with {.ticks = those of its head}. */

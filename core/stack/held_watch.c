@@ -37,8 +37,9 @@ enum hipmm_status held_watch_add(const struct hipmm_services *services,
   pthread_rwlock_wrlock(&lock);
   watch->next = atomic_load(&watches);
   atomic_store(&watches, watch);
+  changed(closure, "", 0,
+          atomic_load(&watch->watcher->stack->held_bytes)); /* what changes from now on is told after it */
   pthread_rwlock_unlock(&lock);
-  changed(closure, "", 0, atomic_load(&watch->watcher->stack->held_bytes));
   return HIPMM_OK;
 }
 

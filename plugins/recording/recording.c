@@ -36,7 +36,8 @@ static void recording_settle(struct recording *recording)
   if (atomic_load(&recording->is_held_new)) atomic_store(&recording->is_plain, false);
 }
 
-/* Called under locks of resources below, so that the next event records it, which is then not plain. */
+/* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
+ * what is held at once, the older sum may come last; the next change corrects it. */
 static void recording_notify_of_held(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
 {
   struct recording *recording = closure;
