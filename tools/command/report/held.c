@@ -277,6 +277,7 @@ static void held_tell(const struct held *held, uint64_t live_peak, json_t *sente
                       "(%u %%) of them idle.",
                       UNITS_BYTES(held->peak), (unsigned)held->peak_event, UNITS_BYTES(held->at_live_peak),
                       UNITS_BYTES(idle), held_percent(idle, held->at_live_peak));
+  if (held->bytes <= held->live_bytes) return;
   output_add_sentence(sentences, "Most is idle after event %u: %s are held, and %s of that are live (%u %%).",
                       (unsigned)held->event, UNITS_BYTES(held->bytes), UNITS_BYTES(held->live_bytes),
                       held_percent(held->live_bytes, held->bytes));
