@@ -28,7 +28,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RECORD_MAGIC "hipmm record 1\n"
+#define RECORD_MAGIC   "hipmm record 2\n"
+#define RECORD_MAGIC_1 "hipmm record 1\n" /* without held memory, else the same */
 
 enum {
   RECORD_BLOCK_BYTES = 1 << 16,
@@ -59,7 +60,8 @@ struct record_block {
   uint64_t ticks, nanoseconds; /* of its beginning */
   uint64_t lost_events;        /* of its thread before it, since the file could not grow */
   uint64_t sequence;           /* counts the blocks that were begun, in this file and those before it, from 1 */
-  uint64_t unused[3];
+  uint64_t held_bytes;         /* 1 + what the sources of the device held when the block was begun; 0: not known */
+  uint64_t unused[2];
 };
 
 /* The values of two bits of the head. */
@@ -67,7 +69,8 @@ enum record_action {
   RECORD_ALLOCATE,
   RECORD_ALLOCATE_FAILURE,
   RECORD_FREE,
-  RECORD_FREE_FAILURE /* the upstream refused the free of the event before it, of the same thread and pointer */
+  RECORD_FREE_FAILURE, /* the upstream refused the free of the event before it, of the same thread and pointer */
+  RECORD_HELD          /* of a meta event, in no head */
 };
 
 enum record_head_bits {
@@ -84,13 +87,21 @@ enum record_head_bits {
 
 enum record_meta {
   RECORD_META_THREAD, /* 4 bytes: the thread of the events that follow */
-  RECORD_META_STACK /* 4 bytes: the number of a stack trace; 4 bytes: the length of its text; the text, a line a frame */
+  RECORD_META_STACK, /* 4 bytes: the number of a stack trace; 4 bytes: the length of its text; the text, a line a frame */
+  RECORD_META_HELD   /* a struct record_held */
+};
+
+/* What the sources of the device hold; the next event is the first for which that is so. */
+struct record_held {
+  uint64_t ticks;
+  uint64_t bytes;
+  uint64_t device_free_bytes; /* of the device; UINT64_MAX: not known */
 };
 
 struct record_event {
   enum record_action action;
-  uint64_t ticks, ptr, bytes, stream;
-  uint32_t stack; /* 0: not recorded */
+  uint64_t ticks, ptr, bytes, stream; /* of RECORD_HELD `ptr` is device_free_bytes */
+  uint32_t stack;                     /* 0: not recorded */
 };
 
 /* What the next event of a block refers to. A block begins with {.ticks = those of its head}. */

@@ -3,6 +3,7 @@
  * (services->watch_held). Called at each change; without a watch that costs one load. */
 #include "../base/error.h"
 #include "instance.h"
+#include "stack.h"
 
 #include <stdlib.h>
 
@@ -36,6 +37,8 @@ enum hipmm_status held_watch_add(const struct hipmm_services *services,
   pthread_rwlock_wrlock(&lock);
   watch->next = atomic_load(&watches);
   atomic_store(&watches, watch);
+  changed(closure, "", 0,
+          atomic_load(&watch->watcher->stack->held_bytes)); /* what changes from now on is told after it */
   pthread_rwlock_unlock(&lock);
   return HIPMM_OK;
 }

@@ -639,10 +639,11 @@ struct hipmm_services {
    * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
   int32_t devices_are_announced;
 
-  /* Until unwatch, calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives
-   * them back (negative). `changed` gets the source's name, and the bytes that the sources of its device hold then. It
-   * may be called under locks of resources below, and calls no function of hipmm. One watch for each resource. unwatch
-   * waits until no thread is in `changed`. HIPMM_E_OUT_OF_MEMORY without host memory. */
+  /* Calls `changed` at once, with 0 bytes and no name; and then until unwatch whenever a source below this resource takes
+   * `bytes` more from the runtime, or gives them back (negative). `changed` gets the source's name, and the bytes that
+   * the sources of its device hold then. It may be called under locks of resources below, and calls no function of
+   * hipmm. One watch for each resource. unwatch waits until no thread is in `changed`. HIPMM_E_OUT_OF_MEMORY without host
+   * memory. */
   enum hipmm_status (*watch_held)(const struct hipmm_services *services,
                                   void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
                                   void *closure);

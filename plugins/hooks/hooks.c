@@ -65,6 +65,7 @@ static enum hipmm_status hooks_deallocate(void *self_, void *ptr, size_t bytes, 
 
 static void hooks_notify_of_source(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
 {
+  if (!bytes) return; /* what is held at first */
   hooks_notify(closure, (struct hipmm_event){.kind = bytes > 0 ? HIPMM_EVENT_GREW : HIPMM_EVENT_SHRANK,
                                              .resource = source,
                                              .bytes = (size_t)(bytes > 0 ? bytes : -bytes),

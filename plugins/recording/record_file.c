@@ -106,6 +106,7 @@ static void record_file_begin_block(struct record_file *file, struct record_bloc
   block->thread = thread;
   block->lost_events = lost_events;
   block->sequence = ++file->sequence;
+  block->held_bytes = 1 + (uint64_t)atomic_load_explicit(&file->held_bytes, memory_order_relaxed);
   block->ticks = clock_ticks(file->uses_counter);
   block->nanoseconds = clock_nanoseconds();
   __atomic_store_n(&block->magic, RECORD_BLOCK_MAGIC, __ATOMIC_RELEASE);

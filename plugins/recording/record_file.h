@@ -10,6 +10,7 @@
 #include "../common/log_file.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct record_file {
   const struct hipmm_services *services;
@@ -19,13 +20,14 @@ struct record_file {
   int64_t rotated_files;
   pthread_mutex_t lock; /* all below */
   struct log_file file;
-  struct record_head *head; /* mapped */
-  uint64_t bytes;           /* of this file */
-  uint64_t copied_bytes;    /* full blocks that were copied into it */
-  uint64_t sequence;        /* of the last block that was begun */
-  uint32_t generation;      /* counts the files from 1 */
-  bool is_full;             /* the last attempt to grow failed */
-  struct record_file *next; /* of all that are open; under their own lock */
+  struct record_head *head;       /* mapped */
+  uint64_t bytes;                 /* of this file */
+  uint64_t copied_bytes;          /* of them: full blocks */
+  uint64_t sequence;              /* of the last block that was begun */
+  uint32_t generation;            /* counts the files from 1 */
+  bool is_full;                   /* the last attempt to grow failed */
+  atomic_int_fast64_t held_bytes; /* by the sources of the device, set without the lock */
+  struct record_file *next;       /* of all that are open; under their own lock */
   char name[OUTPUT_FILE_NAME_BYTES];
 };
 

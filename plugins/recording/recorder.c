@@ -104,6 +104,13 @@ static struct recorder_thread *recorder_thread_now(struct recorder *recorder)
   return thread;
 }
 
+void recorder_add_held(struct recorder *recorder, struct record_held held)
+{
+  struct recorder_thread *thread = recorder_thread_now(recorder);
+  if (thread && recorder_make_room(recorder, thread, 2 + sizeof held + 1 + RECORD_PUT_BYTES))
+    thread->at = record_put_meta(thread->at, RECORD_META_HELD, &held, sizeof held);
+}
+
 void recorder_add(struct recorder *recorder, struct record_event event)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);

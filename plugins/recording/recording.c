@@ -20,10 +20,63 @@ struct recording_options {
 struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
-  atomic_bool is_plain; /* enabled, without stacks, and the clock is the processor's counter */
   atomic_bool is_saved; /* what is kept, at the first allocation without memory */
+  atomic_bool is_plain;        /* enabled, without stacks, and the clock is the processor's counter; nothing is new */
+  atomic_bool is_held_new;     /* since the last event: see recording_notify_of_held() */
+  atomic_uint_fast64_t due_ns; /* when the device is next asked for its free memory */
   struct recorder recorder;
 };
+
+/* The device is asked for its free memory at most so often, and only when what is held has changed. */
+enum { RECORDING_FREE_NS = 10000000 };
+
+/* ---- Held memory ---- */
+
+static void recording_settle(struct recording *recording)
+{
+  const struct recorder *recorder = &recording->recorder;
+  bool is_plain = atomic_load(&recording->is_enabled) && !recorder->stack.stacks && recorder->file.uses_counter;
+  atomic_store(&recording->is_plain, is_plain);
+  if (atomic_load(&recording->is_held_new)) atomic_store(&recording->is_plain, false);
+}
+
+/* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
+ * what is held at once, the older sum may come last; the next change corrects it. */
+static void recording_notify_of_held(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
+{
+  struct recording *recording = closure;
+  (void)source, (void)bytes;
+  atomic_store_explicit(&recording->recorder.file.held_bytes, held_bytes, memory_order_relaxed);
+  atomic_store(&recording->is_held_new, true);
+  atomic_store(&recording->is_plain, false);
+}
+
+/* UINT64_MAX: it is not due, or not known. */
+static uint64_t recording_device_free(struct recording *recording)
+{
+  const struct hipmm_services *services = recording->recorder.services;
+  const uint64_t now = clock_nanoseconds();
+  uint_fast64_t due = atomic_load_explicit(&recording->due_ns, memory_order_relaxed);
+  size_t free_bytes = 0, total_bytes;
+  if (now < due || !atomic_compare_exchange_strong_explicit(&recording->due_ns, &due, now + RECORDING_FREE_NS,
+                                                            memory_order_relaxed, memory_order_relaxed))
+    return UINT64_MAX;
+  int previous = services->enter_device(services), code = services->hip->MemGetInfo(&free_bytes, &total_bytes);
+  if (code) services->hip->GetLastError();
+  services->leave_device(services, previous);
+  return code ? UINT64_MAX : free_bytes;
+}
+
+/* Records what is held if it has changed. */
+static void recording_add_held(struct recording *recording)
+{
+  struct recorder *recorder = &recording->recorder;
+  if (!atomic_exchange(&recording->is_held_new, false)) return;
+  const uint64_t bytes = (uint64_t)atomic_load_explicit(&recorder->file.held_bytes, memory_order_relaxed);
+  const uint64_t device_free_bytes = recording_device_free(recording);
+  recorder_add_held(recorder, (struct record_held){clock_ticks(recorder->file.uses_counter), bytes, device_free_bytes});
+  recording_settle(recording);
+}
 
 /* ---- Allocating and freeing ---- */
 
@@ -34,6 +87,7 @@ static __attribute__((noinline)) void recording_add(struct recording *recording,
 {
   struct recorder *recorder = &recording->recorder;
   if (!atomic_load_explicit(&recording->is_enabled, memory_order_relaxed)) return;
+  recording_add_held(recording);
   uint32_t stack = from ? recorder_take_stack(recorder, action == RECORD_ALLOCATE ? bytes : SIZE_MAX, from) : 0;
   recorder_add(recorder, (struct record_event){action, clock_ticks(recorder->file.uses_counter), (uintptr_t)ptr, bytes,
                                                (uintptr_t)stream, stack});
@@ -62,6 +116,8 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
   enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
   if (__builtin_expect(status != HIPMM_OK, 0)) {
     if (!hipmm_is_tried_again(recording->recorder.services, status)) {
+      atomic_store_explicit(&recording->due_ns, 0, memory_order_relaxed); /* what the device has left then */
+      atomic_store(&recording->is_held_new, true);
       recording_add(recording, RECORD_ALLOCATE_FAILURE, ptr, bytes, stream, __builtin_return_address(0));
       if (hipmm_is_out_of_memory(status)) recording_save(recording);
     }
@@ -157,10 +213,8 @@ static void recording_validate(const struct hipmm_validation *validation, const 
 
 static void recording_enable(struct recording *recording, bool is_enabled)
 {
-  const struct recorder *recorder = &recording->recorder;
-  bool is_plain = is_enabled && !recorder->stack.stacks && recorder->file.uses_counter;
-  atomic_store_explicit(&recording->is_enabled, is_enabled, memory_order_relaxed);
-  atomic_store_explicit(&recording->is_plain, is_plain, memory_order_relaxed);
+  atomic_store(&recording->is_enabled, is_enabled);
+  recording_settle(recording);
 }
 
 struct recording_opening {
@@ -190,6 +244,10 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
       ((uint64_t)given->keep_last * USUAL_EVENT_BYTES + RECORD_BLOCK_BYTES - 1) / RECORD_BLOCK_BYTES;
   struct recording_opening opening = {services, given, recording};
   enum hipmm_status status = log_file_open_own(services, "recording", given->file, recording_open, &opening);
+  if (!status) {
+    status = services->watch_held(services, recording_notify_of_held, recording);
+    if (status) recorder_close(&recording->recorder);
+  }
   if (status) {
     services->host_free(services, recording, sizeof *recording);
     return status;
@@ -213,6 +271,8 @@ static void recording_destroy(void *self)
 {
   struct recording *recording = self;
   const struct hipmm_services *services = recording->recorder.services;
+  services->unwatch_held(services);
+  if (atomic_load(&recording->is_enabled)) recording_add_held(recording);
   recorder_close(&recording->recorder);
   services->host_free(services, recording, sizeof *recording);
 }
@@ -278,7 +338,8 @@ const struct hipmm_plugin recording_LTX_hipmm_plugin = {
     PLUGIN_OPTIONS(recording_option_table, struct recording_options),
     .type = "recording",
     .version = "1.0",
-    .doc = "Records allocations and frees in a compact binary file, for some nanoseconds each",
+    .doc = "Records allocations and frees in a compact binary file, for some nanoseconds each, and what the sources of "
+           "the device hold then",
     PLUGIN_VALUES(recording_values),
     PLUGIN_ACTIONS(recording_actions),
     .ops = &recording_ops,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// node page_lines.js PAGE: runs the script of a page of `hipmm report` without a browser, at several zooms. The line of pages may
-// lie nowhere below the live bytes that are drawn with it. Prints how many columns of pixels were compared.
+// node page_lines.js PAGE: runs the script of a page of `hipmm report` without a browser, at several zooms. The lines of pages and
+// of what is held may lie nowhere below the live bytes that are drawn with them. Prints how many columns of pixels were compared.
 "use strict";
 const fs = require("fs");
 const html = fs.readFileSync(process.argv[2], "utf8");
@@ -25,11 +25,11 @@ function makeContext() {
   return {
     setTransform() { fills = []; },
     fillRect(x, y, w) { if (w === 1 && this.fillStyle === "--fill") fills.push([x, y]); },
-    fillText() {},
+    fillText() {}, measureText: () => ({ width: 40 }),
     beginPath() { points = []; },
     lineTo(x, y) { points.push([x, y]); },
     stroke() {
-      for (const [x, y] of fills) {
+      for (const [x, y] of this.strokeStyle === "--free" ? [] : fills) {
         const line = lineAt(points, x + 0.5);
         if (line === undefined) continue;
         columns++;
@@ -49,12 +49,13 @@ function makeElement(id) {
     textContent: data ? data[1] : "", listeners, style: { setProperty() {} }, options: [{}, {}],
     value: { colour: "size", group: "size", axis: "events" }[id] || "",
     remove() {}, append() {}, replaceChildren() {}, querySelector: () => ({}), setPointerCapture() {},
+    classList: { add() {} },
     addEventListener(name, call) { listeners[name] = call; },
     getBoundingClientRect: () => ({ width, height, left: 0, top: 0 }), getContext: () => context,
   };
 }
 const byId = id => { if (!elements.has(id)) elements.set(id, makeElement(id)); return elements.get(id); };
-global.document = { getElementById: byId, createElement: () => makeElement(""), documentElement: {},
+global.document = { getElementById: byId, createElement: () => makeElement(""), documentElement: { classList: { add() {} } },
   querySelectorAll: query => query.includes("application/json") ? [byId("summary")] : [] };
 global.location = { hash: "" };
 global.getComputedStyle = () => ({ getPropertyValue: name => name });
@@ -72,6 +73,7 @@ for (let zoom = 0; zoom < 12; zoom++) {
   for (const key of ["ArrowRight", "ArrowLeft"]) byId("curve").listeners.keydown({ key, preventDefault() {} });
 }
 byId("to-peak").listeners.click();
+for (const key of ["PageUp", "ArrowUp", "ArrowDown", "PageDown", "Home"]) byId("map").listeners.keydown({ key, preventDefault() {} });
 if (worst > 0.01 || !columns) {
   console.log("the line of pages lies " + worst + " pixels below the live bytes, in " + columns + " columns");
   process.exit(1);

@@ -69,17 +69,42 @@ is peak.bytes 7340032
 
 run 0 report small.csv -o page.html
 [ ! -s "$work/out" ] || fail "the page and a text were written"
-for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'requestDraw' '[^-]print-color-adjust: exact'; do
+for part in '<title>' 'id="text-0"' 'id="column-from"' 'id="column-ranges"' 'requestDraw' '[^-]print-color-adjust: exact'; do
   grep -q -- "$part" page.html || fail "the page lacks $part"
 done
 ! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"
+# column NAME N PAGE: the first numbers of a column, Exp-Golomb codes whose order is the first byte
 column() {
-  sed -n "s|.*id=\"column-$1\">\([^<]*\)</script>.*|\1|p" page.html | base64 -d | od -An -tx1 -v -w400
+  python3 - "$@" <<'END'
+import base64, re, sys
+name, n, page = sys.argv[1], int(sys.argv[2]), open(sys.argv[3]).read()
+data = base64.b64decode(re.search('id="column-%s">([^<]*)<' % name, page).group(1))
+bits = iter([byte >> i & 1 for byte in data[1:] for i in range(8)])
+for _ in range(n):
+    length = data[0]
+    while not next(bits): length += 1
+    print(sum(next(bits) << i for i in range(length)) + (1 << length) - (1 << data[0]), end=" ")
+END
 }
-[ "$(column from)" = ' 00 01 01 04' ] || fail "the column of allocations is $(column from)"
-[ "$(column to)" = ' 00 02 00 00' ] || fail "the column of frees is $(column to)"
-# Of three sizes 3 MiB is the most frequent; then 100 bytes and 1 MiB.
-[ "$(column bytes)" = ' 03 80 80 c0 01 64 80 80 40 02 00 00 01' ] || fail "the column of sizes is $(column bytes)"
+# are NAME NUMBERS PAGE
+are() {
+  found=$(column "$1" "$(echo "$2" | wc -w)" "$3")
+  [ "$found" = "$2 " ] || fail "the column $1 is $found and not $2"
+}
+are from '0 1 1 4' page.html
+are to '0 2 0 0' page.html
+# Of two streams each has two blocks. Of four blocks three sizes are no table: how much larger each is than the least, of 100 bytes,
+# in units of 4.
+are stream '0 1 1 0' page.html
+are stream-table '2 0 0 2' page.html
+are bytes-table '0 2 25' page.html
+are bytes '262119 786407 786407 0' page.html
+# Four addresses are no table: how far each is above the least, in units of 1 MiB.
+are address-table '0 20 256' page.html
+are address '0 2 6 1' page.html
+# Pages of 2 MiB after each event: one more, two more, two more, two fewer, …
+are pages '1 2 2 2 0 0 0' page.html
+are held 0 page.html
 
 # A name that is HTML is a name.
 cp small.csv '<script>alert(1)<b>&.csv'
@@ -143,9 +168,12 @@ END
 HIPMM_RUNTIME=software HIPMM_LOG=error
 export HIPMM_RUNTIME HIPMM_LOG
 echo '{ "stack": [{"type": "recording", "file": "made.record", "stacks": "all"}, "pool", "device"] }' >hipmm.json
-run 0 replay cupy_frames.csv
+run 0 replay --json cupy_frames.csv
+held=$(number peak_reserved_bytes)
 run 0 report --json made.record
 is peak.bytes 985520330
+is held.peak_bytes "$held"
+is held.end_bytes "$held"
 [ "$(number peak.by_stack | wc -c)" -gt 20 ] || fail "the call stacks are not there"
 for width in 20 40 200; do
   COLUMNS=$width "$hipmm" report cupy_frames.csv >"$work/out" || fail "no text of $width columns"
@@ -223,6 +251,108 @@ COLUMNS=200 run 0 report mlp.pickle -o mlp.html --text
 prints ' 32 MiB .* 1 block   forward from torch/nn/modules/linear.py:134 ← <module> from /tmp/snap.py:7$'
 ! grep -q 'unwind\|_PyEval' mlp.html "$work/out" || fail "frames of the stack's own taking, or of the interpreter, are shown"
 
+# ---- What an allocator holds ----
+
+# The same figures by another program, from the events; the segments at the end lack none here.
+run 0 report --json mlp.pickle -o mlp.html
+python3 - mlp.pickle "$work/out" <<'END' || fail "what PyTorch held is not what its segments sum to"
+import json, pickle, sys
+snapshot, report = pickle.load(open(sys.argv[1], "rb")), json.load(open(sys.argv[2]))
+held = live = most = 0
+levels = []
+for event in snapshot["device_traces"][0]:
+    held += {"segment_alloc": event["size"], "segment_free": -event["size"]}.get(event["action"], 0)
+    live += {"alloc": event["size"], "free_requested": -event["size"]}.get(event["action"], 0)
+    if event["action"] in ("alloc", "free_requested"): levels.append((held - live, held))
+    most = max(most, held)
+told = report["held"]
+assert told["peak_bytes"] == told["end_bytes"] == most == held == sum(s["total_size"] for s in snapshot["segments"]), told
+assert (told["worst_bytes"] - told["worst_live_bytes"], told["worst_bytes"]) == max(levels), told
+assert report["timeline"]["held"] == [level for _, level in levels]
+notes = [note["name"] for note in snapshot["external_annotations"] if note["stage"] == "START"]
+assert [mark["name"] for mark in report["marks"]] == notes and len(notes) == 6
+assert all(mark["event"] <= mark["end"] for mark in report["marks"])
+END
+! installed node "the lines of what is held" || node "$here/page_lines.js" mlp.html >"$work/clean" || fail "$(cat "$work/clean")"
+
+# Segments of 8 and 10 MiB were there before the history, 10 are mapped beside the second in it; 20 are of a private pool, and freed;
+# of 30 the middle is unmapped. One block pins the mapped part, and nothing the others. So do three ranks, two of which fail.
+python3 - <<'END' || exit 99
+import json, os
+MB, time = 1 << 20, 10**15
+def event(action, address, megabytes, step, **more):
+    global time
+    time += 1000
+    return {"action": action, "device_free" if action == "oom" else "addr": address * MB, "size": megabytes * MB, "stream": 0,
+            "time_us": time, "user_metadata": step, **more}
+def trace(rank, wait):
+    global time
+    events = [event("alloc", 116, 2, "step 0"), event("segment_map", 110, 10, "step 0"), event("alloc", 112, 1, "step 0"),
+            event("segment_alloc", 200, 20, "step 1", segment_pool_id=[1, 0]), event("alloc", 200, 20, "step 1"),
+            event("free_requested", 200, 20, "step 1"), event("segment_free", 200, 20, "step 1"),
+            event("segment_map", 300, 30, ""), event("segment_unmap", 310, 10, "")]
+    if rank: events.append(event("alloc", 16, rank, ""))
+    time += wait or 0
+    if wait is not None: events.append(event("oom", 9 + rank, 64, "step 1"))
+    return events + [event("free_requested", 116, 2, "step 2")]
+def segment(address, megabytes):
+    return {"device": 0, "address": address * MB, "total_size": megabytes * MB, "segment_pool_id": [0, 0], "stream": 0, "blocks": []}
+segments = [segment(16, 8), segment(100, 20), segment(300, 10), segment(320, 10)]
+json.dump({"device_traces": [trace(0, None)], "segments": segments}, open("segments.json", "w"))
+os.mkdir("job")
+for rank, wait in (2, 50000), (10, 0), (1, None):
+    time += 10**9 # the clock of another host
+    json.dump({"device_traces": [trace(rank, wait)], "segments": segments}, open(f"job/rank{rank}.json", "w"))
+END
+run 0 report --json segments.json
+is held.peak_bytes 60817408
+is held.peak_event 4
+is held.end_bytes 50331648
+is timeline.held '[18874368, 29360128, 50331648, 50331648, 60817408]'
+is held.tables.0.rows.0.1 60817408
+is held.tables.0.rows.1.0 '"private (1, 0)"'
+is held.tables.0.rows.1.3 0
+is held.tables.1.rows '[["0x6e00000", 10485760, 1048576, 1, "shared", "1 MiB since event 1"]]'
+is marks '[{"name": "step 0", "event": 0, "end": null}, {"name": "step 1", "event": 2, "end": 4}, {"name": "step 2", "event": 4, "end": null}]'
+run 0 report segments.json -o segments.html --text
+prints '^- Held then are 5 segments: 4 without a live block (38 MiB, which can be given back), and 1 less'
+prints '^  25 MiB (52 %) of them idle.$'
+# Seven steps in units of 2 MiB: the events between them, and the differences.
+are held '7 21 0 8 0 10 1 10 1 20 2 21 0 30 0 11' segments.html
+
+# ---- Jobs ----
+
+touch job/.hidden job/old.html
+run 0 report --json job
+is title '"rank1.json and 2 more"'
+is job.imbalance 1.0
+is job.first_failure 2
+is job.members.2.name '"rank10.json"'
+is memories.1.first_failure.live_bytes 5242880
+run 0 report job -o job.html --text
+prints '^- 2 of 3 fail. The first is rank10.json, 0.01 s after its first event. Times count from the first'
+prints '^- The device had at least 11 MiB left, at event 5, by 1 of its answers.'
+[ "$(grep -c '<svg' job.html)" = 3 ] && [ "$(grep -o '<path class="held"' job.html | wc -l)" = 3 ] || fail "the small plots of a job"
+mkdir empty
+run 1 report empty
+says '^hipmm: report: empty: the folder has no logs$'
+
+# A snapshot of 20 MB takes at most three times as much memory.
+python3 - <<'END' || exit 99
+import pickle
+frames = [[{"filename": "/home/user/train.py", "line": i, "name": f"f{i}"}] for i in range(100)]
+events = [{"action": ("alloc", "free_requested", "free_completed")[i % 3], "addr": (1 << 40) + (i // 3 << 12), "size": 512 + i % 999,
+           "stream": 0, "time_us": 10**15 + i, "compile_context": "N/A", "user_metadata": "", "frames": frames[i % 100]}
+          for i in range(270000)]
+segments = [{"address": 1 << 40, "total_size": 4096, "blocks": [{"size": 4096, "state": "inactive"}]} for i in range(1000)]
+pickle.dump({"segments": segments, "device_traces": [events]}, open("large.pickle", "wb"))
+END
+python3 - "$hipmm" <<'END' || fail "the memory of a report of a large snapshot"
+import os, resource, subprocess, sys
+subprocess.run([sys.argv[1], "report", "--json", "large.pickle"], stdout=subprocess.DEVNULL, check=True)
+used, size = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, os.path.getsize("large.pickle")
+assert size > 18e6 and (os.environ.get("SANITIZER_FLAGS") or used < 3 * size), (used, size)
+END
 # Numbers that no device has, and times that no clock gives.
 printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.0,allocate,0xffffffffffffff00,18446744073709551615,0\n1,10:00:01.0,allocate,0x100,9223372036854775808,0xffffffffffffffff\n1,10:00:02.0,allocate,0xfffffffffffff000,281474976710656,0\n1,10:00:03.0,allocate failure,0x0,18446744073709551615,0\n' >huge.csv
 run 0 report huge.csv -o huge.html --json

@@ -53,6 +53,8 @@ struct rows {
   char remark[256];
 };
 
+static bool wants_all; /* rows that are not of blocks, too */
+
 /* Adds the rows of a file. */
 static void read_rows(const char *name, struct rows *rows)
 {
@@ -61,6 +63,7 @@ static void read_rows(const char *name, struct rows *rows)
   if (!reader) fail_msg("%s", message);
   enum trace_line state;
   struct trace_row row;
+  if (wants_all) trace_rows_want_all(reader);
   while ((state = trace_rows_next(reader, &row)) == TRACE_LINE) {
     if (rows->n == rows->capacity) {
       rows->capacity = 2 * rows->capacity + 1024;
@@ -152,6 +155,76 @@ static void records_what_was_done(void **state)
   assert_int_equal(fixture_value("recording", "lost_events"), 0);
   free(rows.items);
   fixture_drop_stream(stream);
+}
+
+static struct rows all_rows(void)
+{
+  wants_all = true;
+  struct rows rows = rows_of("log.record");
+  wants_all = false;
+  return rows;
+}
+
+/* A row before each event for which it is new, and the free memory of the device at a failure. */
+static void records_what_is_held(void **state)
+{
+  (void)state;
+  enum { BLOCKS = 6, BYTES = 24 << 20 };
+  void *blocks[BLOCKS], *ptr = NULL;
+  size_t held[BLOCKS + 1], event = 0;
+  uint64_t now = UINT64_MAX, live = 0;
+  bool is_free_told = false;
+  assert_ok(start(""));
+  for (int i = 0; i < BLOCKS; i++) {
+    blocks[i] = fixture_allocate(BYTES, NULL);
+    assert_ok(hipmm_device_held_bytes(0, &held[i], NULL));
+  }
+  assert_status(hipmm_allocate(NULL, SIZE_MAX / 2, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_ok(hipmm_device_held_bytes(0, &held[BLOCKS], NULL));
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
+  struct rows rows = all_rows();
+  for (size_t i = 0; i < rows.n; i++) {
+    const struct trace_row *row = &rows.items[i];
+    if (row->action == TRACE_HELD) {
+      assert_true(row->bytes != now || !i);
+      now = row->bytes;
+      continue;
+    }
+    if (row->action == TRACE_DEVICE_FREE) {
+      is_free_told = i + 1 < rows.n && rows.items[i + 1].action == TRACE_ALLOCATE_FAILURE;
+      assert_in_range(row->bytes, 1, UINT64_C(1) << 48);
+      continue;
+    }
+    if (row->action == TRACE_ALLOCATE) live += row->bytes;
+    if (row->action == TRACE_FREE) live -= row->bytes;
+    if (event <= BLOCKS) assert_int_equal(now, held[event]);
+    if (row->action == TRACE_ALLOCATE_FAILURE) assert_true(is_free_told);
+    assert_true(now >= live);
+    event++;
+  }
+  assert_int_equal(event, 2 * BLOCKS + 1);
+  free(rows.items);
+}
+
+/* What a pool took before the recording was made is in each block of the file. */
+static void records_what_is_held_at_first(void **state)
+{
+  (void)state;
+  char graph[600];
+  size_t held;
+  snprintf(
+      graph, sizeof graph,
+      "'stack': [{'type': 'recording', 'file': '%s/log.record'}, {'type': 'pool', 'initial_size': '64MiB'}, 'device']",
+      folder);
+  assert_ok(fixture_try("", graph));
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_device_held_bytes(0, &held, NULL));
+  assert_true(held >= 64 << 20);
+  struct rows rows = all_rows();
+  assert_true(rows.n >= 3);
+  assert_int_equal(rows.items[0].action, TRACE_HELD);
+  assert_int_equal(rows.items[0].bytes, held);
+  free(rows.items);
 }
 
 static void records_only_while_it_is_enabled(void **state)
@@ -931,6 +1004,8 @@ int main(int argc, char **argv)
       TEST(says_why_a_record_is_not_rotated),
       TEST(begins_empty_blocks_after_one_that_fitted_half),
       TEST(records_what_was_done),
+      TEST(records_what_is_held),
+      TEST(records_what_is_held_at_first),
       TEST(records_only_while_it_is_enabled),
       TEST(records_numbers_of_every_length),
       TEST(needs_at_most_16_bytes_an_event),

@@ -12,6 +12,8 @@
     addEventListener("hashchange", () => location.reload());
     byId("memory-choice").hidden = false;
   }
+  document.documentElement.classList.add("has-script");
+  byId("text-" + which).classList.add("is-chosen");
 
   // ---- Data -------------------------------------------------------------------------------------------------------
 
@@ -21,21 +23,34 @@
     element.remove();
     return bytes;
   }
-  // Gives the numbers of a column, one at each call: each has as many bytes as it needs, of seven bits, the lowest first.
+  // Gives the numbers of a column, one at each call: Exp-Golomb codes, whose order is the first byte.
   function numbersOf(name) {
-    const bytes = bytesOf(name);
-    let at = 0;
+    const bytes = bytesOf(name), order = bytes[0], bits = 8 * bytes.length;
+    let at = 8;
     return () => {
-      let number = 0, unit = 1;
-      for (; bytes[at] > 127; unit *= 128) number += (bytes[at++] - 128) * unit;
-      return number + bytes[at++] * unit;
+      let left = order, number = 0, unit = 1;
+      while (at < bits && !(bytes[at >> 3] >> (at & 7) & 1)) { at++; left++; }
+      for (at++; left > 0; left--, at++, unit *= 2) if (bytes[at >> 3] >> (at & 7) & 1) number += unit;
+      return number + unit - 2 ** order;
     };
   }
-  // A column of places in the table that stands before it.
+  const signed = number => number % 2 ? -Math.floor(number / 2) : number / 2;
+  // A column of places in a table; without rows, of what is added to the least value.
   function tabled(name, Type) {
-    const next = numbersOf(name), table = Array.from({length: next()}, next), values = new Type(n);
-    for (let i = 0; i < n; i++) values[i] = table[table.length > 1 ? next() : 0];
+    const next = numbersOf(name), row = numbersOf(name + "-table"), rows = row(), unit = 2 ** row(), values = new Type(n), table = [];
+    for (let i = 0, value = 0; i < rows; i++) table.push(unit * (value += signed(row())));
+    const least = rows ? 0 : unit * row();
+    for (let i = 0; i < n; i++) values[i] = rows === 1 ? table[0] : rows ? table[next()] : least + unit * next();
     return values;
+  }
+  // Steps: the event of each, and the bytes from it on.
+  function levelsOf(name) {
+    const next = numbersOf(name), count = next(), unit = 2 ** next(), at = new Float64Array(count), values = new Float64Array(count);
+    for (let i = 0, event = 0, value = 0; i < count; i++) {
+      at[i] = Math.min(event += next(), events - 1);
+      values[i] = unit * (value += signed(next()));
+    }
+    return { at, values };
   }
   function eventsOf() {
     const allocates = numbersOf("from"), frees = numbersOf("to"), from = new Uint32Array(n), to = new Uint32Array(n);
@@ -47,10 +62,10 @@
     return [from, to];
   }
   // Lowest byte first: a page is read on machines of that byte order alone.
-  const reals = name => new Float64Array(bytesOf(name).buffer), n = summary.kept_blocks, [from, to] = eventsOf(),
+  const reals = name => new Float64Array(bytesOf(name).buffer), n = summary.kept_blocks, events = summary.events, [from, to] = eventsOf(),
     address = tabled("address", Float64Array), size = tabled("bytes", Float64Array), stream = tabled("stream", Uint16Array),
     thread = tabled("thread", Uint16Array), stack = tabled("stack", Uint32Array), times = reals("times"), ranges = reals("ranges");
-  const events = summary.events, isWhole = summary.kept_blocks === summary.allocations;
+  const isWhole = summary.kept_blocks === summary.allocations;
   const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1;
 
   // Live bytes after each event: exact if the page has all blocks.
@@ -66,34 +81,28 @@
     for (let i = 0; i < events; i++) live[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
   }
 
-  // The bytes of the pages of 2 MiB with live blocks after each event: at first when the curve is drawn.
-  let pages = null;
-  function countPages() {
-    const pageBytes = summary.fragmentation.page_bytes, freed = new Int32Array(events).fill(-1), users = new Map();
-    let held = 0, next = 0;
-    pages = new Float64Array(events);
-    if (!isWhole) {
-      const most = summary.timeline.pages;
-      for (let i = 0; i < events; i++) pages[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
-      return;
+  // The bytes of the pages of 2 MiB with live blocks after each event.
+  const pages = new Float64Array(events);
+  if (isWhole) {
+    const next = numbersOf("pages"), allocates = new Uint8Array(events);
+    for (let i = 0; i < n; i++) allocates[from[i]] = 1;
+    for (let i = 0, sum = 0; i < events; i++) {
+      const number = next(), otherWay = number >= 2 ** 30;
+      pages[i] = sum += (otherWay ? number - 2 ** 30 : number) * (allocates[i] ? 1 : -1) * (otherWay ? -1 : 1) * summary.fragmentation.page_bytes;
     }
-    const use = (page, change) => {
-      const count = (users.get(page) || 0) + change;
-      if (count) users.set(page, count); else users.delete(page);
-      if (change > 0 ? count === 1 : !count) held += change * pageBytes;
-    };
-    const put = (i, change) => {
-      if (!size[i]) return;
-      const first = Math.floor(address[i] / pageBytes), last = Math.floor((address[i] + size[i] - 1) / pageBytes);
-      held += change * Math.max(0, last - first - 1) * pageBytes;
-      use(first, change);
-      if (last !== first) use(last, change);
-    };
-    for (let i = 0; i < n; i++) if (to[i] < events) freed[to[i]] = i;
-    for (let event = 0; event < events; event++) {
-      if (freed[event] >= 0) put(freed[event], -1);
-      for (; next < n && from[next] === event; next++) put(next, 1);
-      pages[event] = held;
+  } else {
+    const most = summary.timeline.pages;
+    for (let i = 0; i < events; i++) pages[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
+  }
+  const held = levelsOf("held"), free = levelsOf("device_free"), marks = summary.marks || [];
+  const segments = [];
+  {
+    const next = numbersOf("segments");
+    for (let left = next(), from = 0, address = 0; left > 0; left--) {
+      from += signed(next());
+      address += signed(next());
+      const life = next();
+      segments.push({ from, address, to: life ? from + life - 1 : Infinity, bytes: next() });
     }
   }
 
@@ -106,14 +115,16 @@
       starts.push(height);
       height += ranges[i + 1] - ranges[i];
     }
-    for (let i = 0; i < n; i++) {
+    const placeOf = where => {
       let low = 0, high = starts.length - 1;
       while (low < high) {
         const middle = low + high + 1 >> 1;
-        if (ranges[2 * middle] <= address[i]) low = middle; else high = middle - 1;
+        if (ranges[2 * middle] <= where) low = middle; else high = middle - 1;
       }
-      place[i] = starts.length ? starts[low] + address[i] - ranges[2 * low] : 0;
-    }
+      return starts.length ? starts[low] + where - ranges[2 * low] : 0;
+    };
+    for (let i = 0; i < n; i++) place[i] = placeOf(address[i]);
+    for (const segment of segments) segment.place = placeOf(segment.address);
   }
 
   // ---- Words ------------------------------------------------------------------------------------------------------
@@ -199,8 +210,6 @@
   function showWhole() {
     byId("counts").textContent = plural(events, "event") + " (allocations and frees), " + plural(summary.allocations, "allocation") + " of " +
       bytes(summary.requested_bytes) + " in all" + (hasTimes ? ", over " + seconds(times[times.length - 1]) : "");
-    fill("findings", ...(summary.findings || ["The log has no events."]).map(sentence =>
-      element("li", sentence.replace(/(\d) (%|[KMGT]iB|bytes|s\b)/g, "$1\u00a0$2"))));
     const requested = summary.requested_bytes;
     fill("sizes", table("size", (summary.sizes || []).map(bin =>
       [bytes(2 ** bin.log2) + " to " + bytes(2 ** (bin.log2 + 1)), bin.blocks, bin.bytes]), requested));
@@ -276,6 +285,10 @@
     end = start + span;
     requestDraw();
   }
+  function lookAtAll() {
+    lookAtRows(0, height);
+    look(0, limit());
+  }
   function zoom(factor, at) {
     look(at - (at - start) * factor, at + (end - at) * factor);
   }
@@ -289,28 +302,46 @@
     return [context, canvas.width, canvas.height, scale];
   }
 
-  function drawCurve() {
-    const [context, width, full, scale] = prepare(curve), bottom = full - 16 * scale;
-    const first = Math.max(0, Math.floor(toEvent(start))), last = Math.min(events - 1, Math.ceil(toEvent(end)));
+  const paths = [{ values: pages, colour: "--second", name: "orange: all of the 2 MiB pages that live blocks touch" },
+    { ...held, colour: "--held", name: "violet: held from the device" }, { ...free, colour: "--free", name: "green: free on the device" }];
+  const shownPaths = () => paths.filter(path => path.values.length && (path.values !== free.values || byId("free").checked));
+  // The most and the least at each pixel of what lasts from one event to the next, or from one step to the next.
+  function boundsOf(values, at, width) {
     const most = new Float64Array(width).fill(-1), least = new Float64Array(width).fill(Infinity);
-    let top = 1;
-    // Each event lasts until the next one.
-    for (let event = first; event <= last; event++) {
-      const left = Math.max(0, Math.floor(pixelOf(event, width))), value = live[event];
-      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(event + 1, width)) - 1));
+    const first = Math.max(0, Math.floor(toEvent(start))), last = Math.min(events - 1, Math.ceil(toEvent(end)));
+    let i = first;
+    if (at) {
+      let high = at.length;
+      for (i = 0; i < high;) { const middle = i + high >> 1; if (at[middle] > first) high = middle; else i = middle + 1; }
+      i = Math.max(0, i - 1);
+    }
+    for (; i < values.length && (at ? at[i] : i) <= last; i++) {
+      const left = Math.max(0, Math.floor(pixelOf(at ? at[i] : i, width)));
+      const next = at ? (i + 1 < at.length ? at[i + 1] : events) : i + 1;
+      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(next, width)) - 1)), value = values[i];
       for (let x = left; x <= right; x++) {
         if (value > most[x]) most[x] = value;
         if (value < least[x]) least[x] = value;
       }
-      if (value > top) top = value;
     }
+    return [most, least];
+  }
+
+  function drawCurve() {
+    const [context, width, full, scale] = prepare(curve), bottom = full - 16 * scale;
+    const [most, least] = boundsOf(live, null, width);
+    const drawn = shownPaths().map(path => ({ ...path, most: boundsOf(path.values, path.at, width)[0] }));
+    const greatest = bounds => bounds.reduce((top, value) => Math.max(top, value), 1);
+    // The pages can be many times the blocks; what is held and what is free is shown whole.
+    const top = Math.max(greatest(most), ...drawn.filter(path => path.at).map(path => greatest(path.most)));
     const y = value => bottom - value / top * (bottom - 14 * scale);
     context.fillStyle = paint("--fill");
     for (let x = 0; x < width; x++) if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, bottom - y(most[x]));
     context.fillStyle = paint("--accent");
     for (let x = 0; x < width; x++)
       if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, Math.max(1.5 * scale, y(least[x]) - y(most[x])));
-    drawPages(context, width, y, top, first, last);
+    for (const path of drawn) drawPath(context, width, path, value => y(Math.min(value, 1.05 * top)));
+    byId("curve-note").textContent = drawn.map(path => "; " + path.name).join("");
     context.fillStyle = paint("--faint");
     context.font = 11 * scale + "px system-ui, sans-serif";
     context.fillText(bytes(top), 4 * scale, 11 * scale);
@@ -321,52 +352,83 @@
       context.fillText(text, width * i / ticks, full - 3 * scale);
     }
     context.textAlign = "left";
+    drawMarks(context, width, bottom, scale);
     drawMoment(context, width, full, scale);
   }
-  // The bytes of pages that have live blocks, as a line: the most at each pixel, as of the live bytes.
-  function drawPages(context, width, y, top, first, last) {
-    if (!pages) countPages();
-    const most = new Float64Array(width).fill(-1);
-    for (let event = first; event <= last; event++) {
-      const left = Math.max(0, Math.floor(pixelOf(event, width)));
-      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(event + 1, width)) - 1));
-      for (let x = left; x <= right; x++) if (pages[event] > most[x]) most[x] = pages[event];
-    }
-    context.strokeStyle = paint("--second");
+  function drawPath(context, width, path, y) {
+    context.strokeStyle = paint(path.colour);
     context.lineWidth = devicePixelRatio || 1;
     context.beginPath();
     for (let x = 0; x < width; x++) {
-      if (most[x] < 0) continue;
-      const at = y(Math.min(most[x], 1.05 * top));
+      if (path.most[x] < 0) continue;
+      const at = y(path.most[x]);
       context.lineTo(x, at);
       context.lineTo(x + 1, at);
     }
     context.stroke();
-    byId("curve-note").textContent = "; the orange line: all of the 2 MiB pages that they touch";
+  }
+  // The steps of the program: a line where each begins, and its name if there is room.
+  function drawMarks(context, width, bottom, scale) {
+    let room = 0;
+    for (const mark of marks) {
+      const x = pixelOf(mark.event, width);
+      if (x < 0 || x > width) continue;
+      context.fillStyle = paint("--line");
+      context.fillRect(x, 14 * scale, scale, bottom - 14 * scale);
+      if (x < room) continue;
+      context.fillStyle = paint("--faint");
+      context.fillText(mark.name, x + 3 * scale, 24 * scale);
+      room = x + 12 * scale + context.measureText(mark.name).width;
+    }
   }
   function drawMoment(context, width, full, scale) {
     context.fillStyle = paint("--ink");
     context.fillRect(pixelOf(moment + 0.5, width) - scale / 2, 0, scale, full);
   }
 
+  // The part of the addresses that is in view.
+  let low = 0, high = height;
+  function lookAtRows(newLow, newHigh) {
+    const span = Math.max(Math.min(4096, height), Math.min(height, newHigh - newLow));
+    low = Math.max(0, Math.min(height - span, newLow));
+    high = low + span;
+    requestDraw();
+  }
+  function zoomRows(factor, at) {
+    lookAtRows(at - (at - low) * factor, at + (high - at) * factor);
+  }
+
   function drawMap() {
     const [context, width, full, scale] = prepare(map), image = context.createImageData(width, full);
     const pixels = new Uint32Array(image.data.buffer), colour = colourOf[byId("colour").value];
-    const first = toEvent(start), last = toEvent(end);
+    const first = toEvent(start), last = toEvent(end), word = (red, green, blue) => (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+    // Fills a rectangle of the map, with a border where that leaves room inside.
+    const put = (fromEvent, toEvent, at, bytes, value, border) => {
+      const left = Math.max(0, Math.floor(pixelOf(fromEvent, width)));
+      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(Math.min(toEvent, events), width)) - 1));
+      const below = full - 1 - Math.floor((at - low) / (high - low) * full), above = full - Math.floor((at + bytes - low) / (high - low) * full);
+      const bottom = Math.min(full - 1, below), top = Math.max(0, Math.min(below, above)), hasBorder = below - above > 4 * scale && right - left > 4 * scale;
+      for (let y = top; y <= bottom; y++) {
+        const isEdge = hasBorder && (y === above || y === below);
+        pixels.fill(isEdge ? border : value, y * width + left, y * width + right + 1);
+        if (hasBorder) pixels[y * width + left] = pixels[y * width + right] = border;
+      }
+    };
+    const isInView = (at, bytes) => at < high && at + bytes > low;
+    const idle = word(...(paint("--idle").match(/[0-9a-f]{2}/gi) || ["80", "80", "80"]).map(part => parseInt(part, 16)));
+    for (const segment of segments)
+      if (segment.from <= last && segment.to >= first && isInView(segment.place, segment.bytes)) put(segment.from, segment.to, segment.place, segment.bytes, idle, idle);
     let shown = 0;
     for (let i = 0; i < n; i++) {
-      if (from[i] > last || to[i] < first) continue;
+      if (from[i] > last || to[i] < first || !isInView(place[i], size[i] || 1)) continue;
       shown++;
-      const left = Math.max(0, Math.floor(pixelOf(from[i], width)));
-      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(Math.min(to[i], events), width)) - 1));
-      const low = Math.max(0, full - 1 - Math.floor(place[i] / height * full));
-      const high = Math.max(0, Math.min(low, full - Math.floor((place[i] + size[i]) / height * full)));
-      const [red, green, blue] = colour(i), value = (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
-      for (let y = high; y <= low; y++) pixels.fill(value, y * width + left, y * width + right + 1);
+      const parts = colour(i);
+      put(from[i], to[i], place[i], size[i], word(...parts), word(...parts.map(part => part * 0.6)));
     }
     context.putImageData(image, 0, 0);
     drawMoment(context, width, full, scale);
-    byId("map-note").textContent = " (" + plural(shown, "block") + " in view, " + bytes(height) + " of addresses)";
+    byId("map-note").textContent = (segments.length ? ", on grey segments" : "") + " (" + plural(shown, "block") + " in view, " +
+      bytes(high - low) + " of " + bytes(height) + " of addresses)";
   }
 
   let isDue = false;
@@ -448,8 +510,15 @@
     const box = canvas.getBoundingClientRect(), at = start + (end - start) * (x - box.left) / box.width;
     const event = Math.max(0, Math.min(events - 1, Math.floor(toEvent(at))));
     let text = eventName(event) + ": " + bytes(live[event]) + " live", title = "";
+    for (const [levels, word] of [[held, " held"], [free, " free on the device"]]) {
+      let i = levels.at.length;
+      while (i > 0 && levels.at[i - 1] > event) i--;
+      if (i) text += ", " + bytes(levels.values[i - 1]) + word;
+    }
+    const mark = marks.filter(mark => mark.event <= event && (mark.end === null || event < mark.end)).pop();
+    if (mark) text += ", in " + mark.name;
     if (canvas === map) {
-      const where = (1 - (y - box.top) / box.height) * height;
+      const where = low + (1 - (y - box.top) / box.height) * (high - low);
       for (let i = 0; i < n; i++)
         if (from[i] <= event && to[i] > event && place[i] <= where && where < place[i] + size[i]) {
           text += " — block of " + bytes(size[i]) + " (" + count(size[i]) + " bytes) at 0x" + address[i].toString(16) +
@@ -473,20 +542,24 @@
     };
     canvas.addEventListener("wheel", event => {
       event.preventDefault();
-      if (event.shiftKey) look(start + (end - start) * event.deltaY / 1000, end + (end - start) * event.deltaY / 1000);
+      if (event.altKey && canvas === map) {
+        const box = canvas.getBoundingClientRect();
+        zoomRows(Math.exp(event.deltaY / 400), low + (1 - (event.clientY - box.top) / box.height) * (high - low));
+      } else if (event.shiftKey) look(start + (end - start) * event.deltaY / 1000, end + (end - start) * event.deltaY / 1000);
       else zoom(Math.exp(event.deltaY / 400), axisAt(event));
     }, { passive: false });
     canvas.addEventListener("pointerdown", event => {
-      grabbed = { x: event.clientX, start, end, moved: false };
+      grabbed = { x: event.clientX, y: event.clientY, start, end, low, high, moved: false };
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", event => {
       tell(canvas, event.clientX, event.clientY);
       if (!grabbed) return;
-      const moved = event.clientX - grabbed.x;
-      if (Math.abs(moved) > 3) grabbed.moved = true;
-      const shift = moved / canvas.getBoundingClientRect().width * (grabbed.end - grabbed.start);
+      const moved = event.clientX - grabbed.x, rose = event.clientY - grabbed.y, box = canvas.getBoundingClientRect();
+      if (Math.abs(moved) > 3 || (canvas === map && Math.abs(rose) > 3)) grabbed.moved = true;
+      const shift = moved / box.width * (grabbed.end - grabbed.start), rise = rose / box.height * (grabbed.high - grabbed.low);
       if (grabbed.moved) look(grabbed.start - shift, grabbed.end - shift);
+      if (grabbed.moved && canvas === map) lookAtRows(grabbed.low + rise, grabbed.high + rise);
     });
     canvas.addEventListener("pointerup", event => {
       if (grabbed && !grabbed.moved) choose(toEvent(axisAt(event)));
@@ -495,8 +568,12 @@
     canvas.addEventListener("keydown", event => {
       const span = end - start, middle = (start + end) / 2;
       const moves = { ArrowLeft: () => look(start - span / 8, end - span / 8), ArrowRight: () => look(start + span / 8, end + span / 8),
-        "+": () => zoom(0.7, middle), "=": () => zoom(0.7, middle), "-": () => zoom(1 / 0.7, middle), Home: () => look(0, limit()),
+        "+": () => zoom(0.7, middle), "=": () => zoom(0.7, middle), "-": () => zoom(1 / 0.7, middle), Home: lookAtAll,
         Enter: () => choose(toEvent(middle)) };
+      const rows = high - low, centre = (low + high) / 2;
+      if (canvas === map)
+        Object.assign(moves, { ArrowUp: () => lookAtRows(low + rows / 8, high + rows / 8), ArrowDown: () => lookAtRows(low - rows / 8, high - rows / 8),
+          PageUp: () => zoomRows(0.7, centre), PageDown: () => zoomRows(1 / 0.7, centre) });
       if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       moves[event.key]();
@@ -505,7 +582,7 @@
 
   showWhole();
   if (!events) {
-    for (const wide of document.querySelectorAll(".wide")) wide.hidden = true;
+    for (const part of document.querySelectorAll(".scripted")) part.hidden = true;
     return;
   }
   byId("axis").options[1].disabled = !hasTimes;
@@ -528,7 +605,20 @@
   });
   byId("zoom-in").addEventListener("click", () => zoom(0.5, (start + end) / 2));
   byId("zoom-out").addEventListener("click", () => zoom(2, (start + end) / 2));
-  byId("reset").addEventListener("click", () => look(0, limit()));
+  byId("reset").addEventListener("click", lookAtAll);
+  byId("rows-in").addEventListener("click", () => zoomRows(0.5, (low + high) / 2));
+  byId("rows-out").addEventListener("click", () => zoomRows(2, (low + high) / 2));
+  byId("free-choice").hidden = !free.at.length;
+  // A device that is mostly free would leave no room for the rest.
+  byId("free").checked = free.values.reduce((least, value) => Math.min(least, value), Infinity) < 2 * Math.max(summary.peak.bytes, summary.held ? summary.held.peak_bytes : 0);
+  byId("free").addEventListener("change", requestDraw);
+  byId("mark-choice").hidden = !marks.length;
+  byId("mark").append(...marks.map((mark, i) => new Option(mark.name + ", " + eventName(mark.event), i)));
+  byId("mark").addEventListener("change", () => {
+    const mark = marks[byId("mark").value], next = mark.end === null ? mark.event + events / 40 : mark.end, room = Math.max(4, (next - mark.event) / 8);
+    choose(Math.min(mark.event, events - 1));
+    look(toAxis(Math.max(0, mark.event - room)), toAxis(Math.min(events - 1, next + room)));
+  });
   addEventListener("resize", requestDraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   if (hasStacks) byId("group").value = "stack";

@@ -40,14 +40,30 @@ bool pages_count(const struct blocks *blocks, void (*notify)(void *closure, uint
 json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak,
                       const struct pages_result *pages);
 
+/* ---- held.c ----------------------------------------------------------------------------------------------------- */
+
+/* What the allocator held from the device, if the log tells it: how much of it was idle, and what pinned that. Called by
+ * summary.c. */
+
+/* An object with figures and, if the log names segments, "tables" as those of state_summary(); adds to the sentences. Null:
+ * the log does not tell it. */
+json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t live_peak, json_t *sentences);
+
+/* The most, or the least, in each of equal parts of the events. There is a level. */
+json_t *held_timeline(const struct block_levels *levels, size_t n_events, size_t bins, bool is_least);
+
 /* ---- page.c ----------------------------------------------------------------------------------------------------- */
 
 /* Pages for browsers, which need no other file. Called by html.c and state_print.c. */
 
-/* Writes the embedded page `part` with the title; `put` writes what is in the place of the line "@data@". False: a
- * function failed, with errno. */
-bool page_write(FILE *file, const char *part, const char *title, bool (*put)(FILE *file, const void *closure),
-                const void *closure);
+/* Writes the embedded page `part` with the title; `put` writes what is in the place of the lines "@text@" and "@data@", by
+ * name. False: a function failed, with errno. */
+bool page_write(FILE *file, const char *part, const char *title,
+                bool (*put)(FILE *file, const char *name, const void *closure), const void *closure);
+
+/* Writes sentences as a section with a list; and tables (state_summary()), each as a section. */
+void page_sentences(FILE *file, const char *heading, const json_t *sentences);
+void page_tables(FILE *file, const json_t *tables);
 
 /* Writes text so that none of it is HTML. */
 void page_put_text(FILE *file, const char *text);
@@ -57,9 +73,43 @@ void page_put_text(FILE *file, const char *text);
 /* A page for terminals, on standard output. */
 void report_text(const json_t *summary);
 
+/* The most of the parts of a timeline that a column of a plot stands for. */
+uint64_t text_column(const json_t *most, size_t column, size_t columns);
+
+/* The parts of a timeline as bars of at most `columns` characters, the highest of which stands for `peak`. `line` has 4 bytes
+ * for each. Returns `line`. */
+const char *text_spark(const json_t *most, uint64_t peak, size_t columns, char *line);
+
 /* A page for browsers that needs nothing else: it shows one of the summaries, of the blocks in the same place of the list, and has
  * a choice if there are several. False: a write failed, with errno. */
-bool report_html(FILE *file, const char *title, const json_t *summaries, const struct blocks_list *list);
+bool report_html(FILE *file, const char *title, const json_t *summaries, const json_t *job,
+                 const struct blocks_list *list);
+
+/* ---- folder.c --------------------------------------------------------------------------------------------------- */
+
+/* The logs that a command names: a folder stands for the files in it. */
+struct folder_files {
+  char **items;
+  size_t n;
+};
+
+/* False: the error was printed, and nothing is allocated. */
+bool folder_expand(struct folder_files *files, char *const *operands, size_t n);
+void folder_clear(struct folder_files *files);
+
+/* ---- job.c ------------------------------------------------------------------------------------------------------ */
+
+/* Several memories beside each other, such as those of the ranks of a job: the peak of each, their imbalance, and which fails
+ * first. */
+
+/* Of an array of summaries: {"findings": [sentence…], "peak_bytes": …, "imbalance": …, "first_failure": index or null,
+ * "members": [{"name": …, "peak_bytes": …, "held_peak_bytes": …, "most": [bytes…], "held": [bytes…]}…]}. NULL: there is one
+ * memory. */
+json_t *job_make(const json_t *summaries);
+
+/* In a terminal, and in a page. NULL: nothing. */
+void job_text(const json_t *job);
+void job_html(FILE *file, const json_t *job);
 
 /* ---- state.c ---------------------------------------------------------------------------------------------------- */
 
@@ -76,6 +126,7 @@ json_t *state_summary(const json_t *states, const char *title);
 
 /* A page for terminals, on standard output; and one for browsers. False: a write failed, with errno. */
 void state_text(const json_t *summary);
+void state_text_tables(const json_t *tables);
 bool state_html(FILE *file, const json_t *summary);
 
 /* ---- compare.c ------------------------------------------------------------------------------------------------- */

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { SUMMARY_BINS = 1000, SUMMARY_GROUPS = 20 };
+enum { SUMMARY_BINS = 1000, SUMMARY_GROUPS = 20, SUMMARY_MARKS = 2000 };
 
 /* The live bytes after each event, and what is found on the way. */
 struct summary_curve {
@@ -71,7 +72,12 @@ static json_t *summary_timeline(const struct blocks *blocks, const struct summar
     json_array_append_new(most, json_integer((json_int_t)high));
     json_array_append_new(pages, json_integer((json_int_t)summary_pages(bins, bin)));
   }
-  return json_pack("{s:o, s:o, s:o}", "least", least, "most", most, "pages", pages);
+  json_t *timeline = json_pack("{s:o, s:o, s:o}", "least", least, "most", most, "pages", pages);
+  if (blocks->held.n)
+    json_object_set_new(timeline, "held", held_timeline(&blocks->held, blocks->n_events, bins->n, false));
+  if (blocks->device_free.n)
+    json_object_set_new(timeline, "device_free", held_timeline(&blocks->device_free, blocks->n_events, bins->n, true));
+  return timeline;
 }
 
 /* ---- Moments --------------------------------------------------------------------------------------------------- */
@@ -198,6 +204,21 @@ static json_t *summary_counts(const struct blocks *blocks, const struct summary_
                    (json_int_t)curve->requested);
 }
 
+/* What the program said of its work, in order. */
+static json_t *summary_marks(const struct blocks *blocks)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < blocks->n_marks && i < SUMMARY_MARKS; i++) {
+    const struct block_mark *mark = &blocks->marks[i];
+    const char *name = stack_texts_get(&blocks->mark_names, mark->name);
+    json_t *text = json_stringn_nocheck(name ? name : "", name ? strcspn(name, "\n") : 0);
+    json_t *end = mark->to == BLOCK_IS_LIVE ? json_null() : json_integer((json_int_t)mark->to);
+    json_array_append_new(array,
+                          json_pack("{s:o, s:I, s:o}", "name", text, "event", (json_int_t)mark->from, "end", end));
+  }
+  return array;
+}
+
 static void summary_moments(const struct blocks *blocks, const struct summary_curve *curve, json_t *summary)
 {
   struct summary_bins bins = {.n_events = blocks->n_events,
@@ -214,7 +235,10 @@ static void summary_moments(const struct blocks *blocks, const struct summary_cu
                                 "worst_time_ns", summary_time(blocks, pages.worst_event), "worst_pages_bytes",
                                 (json_int_t)pages.worst_bytes, "worst_live_bytes", (json_int_t)pages.worst_live_bytes));
   json_object_set_new(summary, "timeline", summary_timeline(blocks, curve, &bins));
-  json_object_set_new(summary, "findings", findings_tell(blocks, curve->live, curve->peak, &pages));
+  json_t *findings = findings_tell(blocks, curve->live, curve->peak, &pages);
+  json_object_set_new(summary, "held", held_summary(blocks, curve->live, curve->peak, findings));
+  json_object_set_new(summary, "findings", findings);
+  json_object_set_new(summary, "marks", summary_marks(blocks));
 }
 
 json_t *summary_make(const struct blocks *blocks, const char *title)

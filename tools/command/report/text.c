@@ -18,7 +18,7 @@ static void text_heading(const char *heading)
 /* ---- The curve ------------------------------------------------------------------------------------------------- */
 
 /* The most of the bins that a column of the plot stands for. */
-static uint64_t text_column(const json_t *most, size_t column, size_t columns)
+uint64_t text_column(const json_t *most, size_t column, size_t columns)
 {
   size_t n = json_array_size(most), from = column * n / columns, to = (column + 1) * n / columns;
   uint64_t value = 0;
@@ -29,20 +29,41 @@ static uint64_t text_column(const json_t *most, size_t column, size_t columns)
   return value;
 }
 
-/* Bars of eighths of a character. */
+/* Eighths of a character. */
+static const char *const text_bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+static const char *text_bar(double eighths)
+{
+  return text_bars[eighths <= 0 ? 0 : eighths >= 8 ? 8 : (int)(eighths + 0.5)];
+}
+
+const char *text_spark(const json_t *most, uint64_t peak, size_t columns, char *line)
+{
+  size_t used = 0;
+  for (size_t column = 0; column < columns; column++) {
+    const double eighths = peak ? (double)text_column(most, column, columns) / (double)peak * 8 : 0;
+    used += (size_t)snprintf(line + used, 4, "%s", eighths < 0.5 ? "\u00a0" : text_bar(eighths)); /* pages keep it */
+  }
+  line[used] = '\0';
+  return line;
+}
+
+/* Live bytes as bars; what is held beyond them is a shade. */
 static void text_curve(const json_t *summary)
 {
-  static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const json_t *most = lines_at(summary, "timeline.most");
-  uint64_t peak = lines_count(summary, "peak.bytes");
+  const json_t *most = lines_at(summary, "timeline.most"), *held = lines_at(summary, "timeline.held");
+  uint64_t peak = lines_count(summary, "peak.bytes"), held_peak = lines_count(summary, "held.peak_bytes");
+  if (held_peak > peak) peak = held_peak;
   size_t columns = terminal_width() > 40 ? terminal_width() - TEXT_LABEL - 1 : 28;
   if (columns > 160) columns = 160;
-  text_heading("Live bytes, over the events of the log");
+  text_heading(held ? "Live bytes, over the events of the log; ░ is held and idle"
+                    : "Live bytes, over the events of the log");
   for (int row = TEXT_ROWS - 1; row >= 0; row--) {
     printf("%*s ", TEXT_LABEL - 1, row == TEXT_ROWS - 1 ? UNITS_BYTES(peak) : row ? "" : "0 B");
     for (size_t column = 0; column < columns; column++) {
       double eighths = peak ? (double)text_column(most, column, columns) / (double)peak * 8 * TEXT_ROWS - 8 * row : 0;
-      printf("%s", bars[eighths <= 0 ? 0 : eighths >= 8 ? 8 : (int)(eighths + 0.5)]);
+      double above = peak ? (double)text_column(held, column, columns) / (double)peak * TEXT_ROWS - row : 0;
+      fputs(eighths < 0.5 && above >= 0.5 ? "░" : text_bar(eighths), stdout);
     }
     putchar('\n');
   }
@@ -114,6 +135,7 @@ void report_text(const json_t *summary)
   }
   lines_items(json_object_get(summary, "findings"));
   text_curve(summary);
+  state_text_tables(lines_at(summary, "held.tables"));
   text_moment(json_object_get(summary, "peak"), "Live at the peak");
   text_moment(json_object_get(summary, "end"), "Not freed at the end");
   text_heading("Sizes, of all allocations");

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS_TELL_EVENTS = 1 << 14 };
+/* More marks than a page can show are left out. */
+enum { BLOCKS_TELL_EVENTS = 1 << 14, BLOCKS_MOST_MARKS = 1 << 16, BLOCKS_OPEN_MARKS = 64 };
 
 struct blocks_reader {
   struct blocks *blocks;           /* of one space */
@@ -123,6 +124,58 @@ static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row
   return true;
 }
 
+/* ---- Held memory, and marks ---- */
+
+static bool blocks_add_level(struct block_levels *levels, uint64_t bytes, uint32_t event)
+{
+  if (bytes > BLOCKS_MOST_BYTES) bytes = BLOCKS_MOST_BYTES;
+  if (!array_grow(&levels->items, levels->n, &levels->capacity, sizeof *levels->items)) return false;
+  levels->items[levels->n++] = (struct block_level){bytes, event};
+  return true;
+}
+
+/* Ends the last mark with that name, or with any name if it has none. */
+static void blocks_end_mark(struct blocks *blocks, uint32_t name, uint32_t event)
+{
+  for (size_t i = blocks->n_marks; i-- > 0 && blocks->n_marks - i <= BLOCKS_OPEN_MARKS;) {
+    struct block_mark *mark = &blocks->marks[i];
+    if (mark->to != BLOCK_IS_LIVE || (name && mark->name != name)) continue;
+    mark->to = event;
+    return;
+  }
+}
+
+static bool blocks_add_mark(struct blocks *blocks, const struct trace_row *row, const struct trace_rows *rows)
+{
+  const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
+  const uint32_t event = (uint32_t)blocks->n_events;
+  uint32_t name = 0;
+  if (text && !stack_texts_add(&blocks->mark_names, text, &name)) return false;
+  if (row->action == TRACE_MARK_END) return blocks_end_mark(blocks, name, event), true;
+  if (blocks->n_marks == BLOCKS_MOST_MARKS) return true;
+  if (!array_grow(&blocks->marks, blocks->n_marks, &blocks->marks_capacity, sizeof *blocks->marks)) return false;
+  blocks->marks[blocks->n_marks++] = (struct block_mark){event, BLOCK_IS_LIVE, name};
+  return true;
+}
+
+/* A row that is not of blocks. */
+static bool blocks_add_other(struct blocks *blocks, const struct trace_row *row, const struct trace_rows *rows)
+{
+  const uint32_t event = (uint32_t)blocks->n_events;
+  switch (row->action) {
+  case TRACE_HELD: return blocks_add_level(&blocks->held, row->bytes, event);
+  case TRACE_DEVICE_FREE: return blocks_add_level(&blocks->device_free, row->bytes, event);
+  case TRACE_HOLD:
+    if (row->bytes > BLOCKS_MOST_BYTES) return true;
+    return segments_hold(&blocks->segments, event, row->pointer, row->bytes, row->pool) &&
+           blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
+  case TRACE_RELEASE:
+    return segments_release(&blocks->segments, event, row->pointer, row->bytes) &&
+           blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
+  default: return blocks_add_mark(blocks, row, rows);
+  }
+}
+
 struct blocks_readers {
   struct blocks_list list;
   struct blocks_reader *items; /* of each space */
@@ -154,7 +207,9 @@ static bool blocks_read_logs(struct blocks_readers *readers, struct trace_logs *
   progress_start(&progress, "reading");
   while (good && trace_logs_next(logs, &row, &rows)) {
     struct blocks_reader *reader = blocks_readers_find(readers, &row->space);
-    good = reader && reader->blocks->n_events < BLOCK_IS_LIVE && blocks_add(reader, row, rows);
+    good = reader && reader->blocks->n_events < BLOCK_IS_LIVE &&
+           (trace_action_is_of_blocks(row->action) ? blocks_add(reader, row, rows)
+                                                   : blocks_add_other(reader->blocks, row, rows));
     if (++readers->events % BLOCKS_TELL_EVENTS) continue;
     trace_logs_progress(logs, &done, &total);
     progress_show(&progress, done, total);
@@ -201,6 +256,11 @@ static void blocks_clear(struct blocks *blocks)
   free(blocks->threads.values);
   free(blocks->times);
   free(blocks->items);
+  free(blocks->held.items);
+  free(blocks->device_free.items);
+  segments_clear(&blocks->segments);
+  free(blocks->marks);
+  stack_texts_clear(&blocks->mark_names);
 }
 
 void blocks_list_clear(struct blocks_list *list)

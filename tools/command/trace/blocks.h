@@ -5,6 +5,7 @@
 #define HIPMM_TOOLS_COMMAND_TRACE_BLOCKS_H
 
 #include "logs.h"
+#include "segments.h"
 #include "stack_texts.h"
 
 /* In place of the event of a free. */
@@ -34,6 +35,23 @@ struct block_failure {
   uint32_t event;
 };
 
+/* What an allocator holds, or a device has left, from an event on. */
+struct block_level {
+  uint64_t bytes;
+  uint32_t event;
+};
+
+struct block_levels {
+  struct block_level *items; /* in order; several can be of one event */
+  size_t n, capacity;
+};
+
+/* What the program said of its work, such as a step. */
+struct block_mark {
+  uint32_t from, to; /* events; BLOCK_IS_LIVE: it did not say when it ended */
+  uint32_t name;     /* its number in mark_names */
+};
+
 struct blocks {
   struct block *items; /* in the order of their allocation */
   size_t n, capacity;
@@ -44,8 +62,13 @@ struct blocks {
   uint64_t stack_sample; /* of the log */
   bool has_times;
   uint64_t unmatched_frees, failures, overlaid;
-  uint64_t impossible;                /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
-  struct block_failure first_failure; /* if there are failures */
+  uint64_t impossible;                   /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
+  struct block_failure first_failure;    /* if there are failures */
+  struct block_levels held, device_free; /* empty: the log does not tell */
+  struct segments segments;              /* if the log names them; then `held` is their sum */
+  struct block_mark *marks;              /* in order of their begin */
+  size_t n_marks, marks_capacity;
+  struct stack_texts mark_names;
 };
 
 /* Of each space of some logs; of logs without rows one without blocks. */

@@ -77,6 +77,11 @@ bool trace_logs_open(struct trace_logs *logs, char *const *files, size_t n)
   return true;
 }
 
+void trace_logs_want_all(struct trace_logs *logs)
+{
+  for (size_t i = 0; i < logs->n; i++) trace_rows_want_all(logs->items[i].rows);
+}
+
 /* Says what of the order of several logs is not known, once their first rows are read: RMM's CSV has times of the day,
  * and others of the calendar or none. */
 static void trace_logs_compare_clocks(struct trace_logs *logs)

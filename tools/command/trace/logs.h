@@ -25,6 +25,9 @@ struct trace_logs {
 bool trace_logs_open(struct trace_logs *logs, char *const *files, size_t n);
 void trace_logs_close(struct trace_logs *logs);
 
+/* See trace_rows_want_all(). */
+void trace_logs_want_all(struct trace_logs *logs);
+
 /* The next row, and the log that has its stack; valid until the next call. False at the end, or if a log is malformed: then
  * the error was printed and has_failed is set. */
 bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out);

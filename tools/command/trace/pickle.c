@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* The operations, by the names of Python's pickletools. */
 enum {
@@ -53,9 +55,13 @@ enum {
  * bytes. A snapshot needs a third. */
 enum { PICKLE_TREE_BYTES = 16, PICKLE_BYTES_A_VALUE = 4, PICKLE_LEAST_BYTES = 1 << 16 };
 
+/* What was read is given back to the system in pieces of so many bytes. */
+enum { PICKLE_PIECE_BYTES = 1 << 22 };
+
 struct pickle {
   struct tree *tree;
   const unsigned char *start, *at, *end;
+  const unsigned char *kept; /* from here on the bytes are there */
   struct tree_value **stack, **memo;
   size_t *marks;
   size_t n_stack, stack_capacity, n_memo, memo_capacity, n_marks, marks_capacity;
@@ -151,10 +157,9 @@ static bool pickle_collect(struct pickle *pickle, size_t from, enum tree_kind ki
   size_t step = kind == TREE_MAP ? 2 : 1;
   if (!from || from > pickle->n_stack || (pickle->n_stack - from) % step) return pickle_fail(pickle, "is damaged");
   struct tree_value *into = pickle->stack[from - 1];
-  if (into->kind != kind) return pickle_fail(pickle, "is damaged");
-  for (size_t i = from; i < pickle->n_stack; i += step)
-    if (!tree_append(pickle->tree, into, step == 2 ? pickle->stack[i] : NULL, pickle->stack[i + step - 1]))
-      return pickle_fail_full(pickle);
+  if (tree_kind_of(into) != kind) return pickle_fail(pickle, "is damaged");
+  if (!tree_append(pickle->tree, into, pickle->stack + from, (pickle->n_stack - from) / step))
+    return pickle_fail_full(pickle);
   pickle->n_stack = from;
   return true;
 }
@@ -163,8 +168,7 @@ static bool pickle_collect(struct pickle *pickle, size_t from, enum tree_kind ki
 static bool pickle_tuple(struct pickle *pickle, size_t from)
 {
   struct tree_value *list = tree_new(pickle->tree, TREE_LIST);
-  for (size_t i = from; list && i < pickle->n_stack; i++)
-    if (!tree_append(pickle->tree, list, NULL, pickle->stack[i])) list = NULL;
+  if (list && !tree_append(pickle->tree, list, pickle->stack + from, pickle->n_stack - from)) list = NULL;
   pickle->n_stack = from;
   return pickle_push(pickle, list);
 }
@@ -198,7 +202,7 @@ static bool pickle_text(struct pickle *pickle, unsigned length_bytes)
   uint64_t bytes;
   if (!pickle_unsigned(pickle, length_bytes, &bytes)) return false;
   const unsigned char *text = pickle_bytes(pickle, bytes);
-  return text && pickle_push(pickle, tree_text(pickle->tree, (const char *)text, (size_t)bytes));
+  return text && pickle_push(pickle, tree_copy_text(pickle->tree, (const char *)text, (size_t)bytes));
 }
 
 static bool pickle_skip(struct pickle *pickle, unsigned length_bytes)
@@ -291,17 +295,29 @@ static bool pickle_run(struct pickle *pickle, unsigned operation)
   return pickle_run_stacked(pickle, operation);
 }
 
+/* Gives back the whole pages of what was read. */
+static void pickle_give_back(struct pickle *pickle)
+{
+  if (!pickle->tree->gives_back || pickle->at - pickle->kept < PICKLE_PIECE_BYTES) return;
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t from = ((uintptr_t)pickle->kept + page - 1) & -page, to = (uintptr_t)pickle->at & -page;
+  if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+  pickle->kept = (const unsigned char *)to;
+}
+
 struct tree_value *tree_read_pickle(struct tree *tree, const char *data, size_t bytes, char *message,
                                     size_t message_bytes)
 {
   struct pickle pickle = {.tree = tree, .start = (const unsigned char *)data};
-  pickle.at = pickle.start;
+  pickle.at = pickle.kept = pickle.start;
   pickle.end = pickle.start + bytes;
   tree->most_bytes = PICKLE_TREE_BYTES * (bytes + PICKLE_LEAST_BYTES);
   struct tree_value *root = NULL;
   const unsigned char *operation;
-  do operation = pickle_bytes(&pickle, 1);
-  while (operation && *operation != PICKLE_STOP && pickle_run(&pickle, *operation));
+  do {
+    pickle_give_back(&pickle);
+    operation = pickle_bytes(&pickle, 1);
+  } while (operation && *operation != PICKLE_STOP && pickle_run(&pickle, *operation));
   if (!pickle.mistake && pickle.n_stack == 1) root = pickle.stack[0];
   if (!root)
     snprintf(message, message_bytes, "%s at byte %zu of its pickle; nothing was read",

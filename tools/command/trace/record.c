@@ -49,6 +49,8 @@ struct record_reader {
   struct record_stacks stacks;
   struct symbols *symbols; /* NULL: no stack was asked for */
   uint64_t damaged_blocks, cut_blocks, lost_events;
+  struct record_held held;    /* as the last block or event says it; what the device has left is a row that is due */
+  bool is_held_due, has_held; /* the row of what is held is due */
 };
 
 static bool record_is(const char *start, size_t bytes)
@@ -118,6 +120,15 @@ static bool record_advance(struct record_reader *record, struct record_run *run)
 
 /* ---- Blocks in order of time ----------------------------------------------------------------------------------- */
 
+/* What is held is given as rows before the next event; blocks say it again and again. */
+static void record_hold(struct record_reader *record, struct record_held held)
+{
+  record->is_held_due = record->is_held_due || !record->has_held || held.bytes != record->held.bytes;
+  if (record->has_held && held.device_free_bytes == UINT64_MAX) held.device_free_bytes = record->held.device_free_bytes;
+  record->held = held;
+  record->has_held = true;
+}
+
 /* Begins to read the next block. False: out of memory. */
 static bool record_begin_run(struct record_reader *record)
 {
@@ -139,6 +150,7 @@ static bool record_begin_run(struct record_reader *record)
                                        .end = (const char *)run->data + bytes};
   run->is_cut = bytes < RECORD_BLOCK_BYTES;
   record->lost_events += block->lost_events;
+  if (block->held_bytes) record_hold(record, (struct record_held){block->ticks, block->held_bytes - 1, UINT64_MAX});
   if (record_advance(record, run)) {
     record->n_runs++;
     record_settle(record, run, record->n_runs - 1);
@@ -302,6 +314,19 @@ static struct trace_row record_row_of(const struct record_reader *record, const 
       .stack_sample = record->head.stack_sample <= STACK_SAMPLE_MOST_BYTES ? record->head.stack_sample : 0};
 }
 
+/* The next row of what is held, or of what the device has left. */
+static struct trace_row record_held_row(struct record_reader *record)
+{
+  struct trace_row row = {
+      .action = record->is_held_due ? TRACE_HELD : TRACE_DEVICE_FREE,
+      .space = {.process = record->head.process, .device = record->head.device, .memory = TRACE_DEVICE_MEMORY},
+      .bytes = record->is_held_due ? record->held.bytes : record->held.device_free_bytes,
+      .nanoseconds = record_time(record, record->held.ticks)};
+  if (!record->is_held_due) record->held.device_free_bytes = UINT64_MAX;
+  record->is_held_due = false;
+  return row;
+}
+
 /* Reads the blocks that begin before the first event. False: out of memory. */
 static bool record_begin_runs(struct record_reader *record)
 {
@@ -315,26 +340,36 @@ static bool record_begin_runs(struct record_reader *record)
 static enum trace_line record_next(void *reader, struct trace_row *row_out, char *message, size_t message_bytes)
 {
   struct record_reader *record = reader;
-  bool good = record_begin_runs(record);
-  if (good && !record->n_runs) return TRACE_LINE_END;
-  struct record_run *run = good ? record_choose(record) : NULL;
-  if (run) *row_out = record_row_of(record, run);
-  if (!run || !record_note(record, &run->cursor.event)) {
-    snprintf(message, message_bytes, "out of memory while reading it");
-    return TRACE_LINE_ERROR;
+  for (;;) {
+    bool good = record_begin_runs(record);
+    if (good && (record->is_held_due || (record->has_held && record->held.device_free_bytes != UINT64_MAX))) {
+      *row_out = record_held_row(record);
+      return TRACE_LINE;
+    }
+    if (good && !record->n_runs) return TRACE_LINE_END;
+    struct record_run *run = good ? record_choose(record) : NULL;
+    if (!run || !record_note(record, &run->cursor.event)) break;
+    const struct record_event event = run->cursor.event;
+    if (event.action == RECORD_HELD)
+      record_hold(record, (struct record_held){event.ticks, event.bytes, event.ptr});
+    else
+      *row_out = record_row_of(record, run);
+    if (record_advance(record, run))
+      record_settle(record, run, run->place);
+    else
+      record_remove_run(record, run);
+    if (event.action != RECORD_HELD) return TRACE_LINE;
   }
-  if (record_advance(record, run))
-    record_settle(record, run, run->place);
-  else
-    record_remove_run(record, run);
-  return TRACE_LINE;
+  snprintf(message, message_bytes, "out of memory while reading it");
+  return TRACE_LINE_ERROR;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
 static const char *record_refusal(const struct record_head *head, size_t bytes)
 {
-  if (bytes >= sizeof head->magic && memcmp(head->magic, RECORD_MAGIC, sizeof RECORD_MAGIC) != 0)
+  if (bytes >= sizeof head->magic && memcmp(head->magic, RECORD_MAGIC, sizeof RECORD_MAGIC) != 0 &&
+      memcmp(head->magic, RECORD_MAGIC_1, sizeof RECORD_MAGIC_1) != 0)
     return "is a record in a format that this hipmm does not know; use the command of the hipmm that wrote it";
   if (bytes < sizeof *head) return "is cut off before the end of its head; nothing can be read";
   if (head->byte_order != RECORD_BYTE_ORDER)

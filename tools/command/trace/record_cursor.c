@@ -68,14 +68,29 @@ static bool record_cursor_get_stack(struct record_cursor *cursor, struct record_
   return *text != NULL;
 }
 
+static bool record_cursor_get_held(struct record_cursor *cursor)
+{
+  struct record_held held;
+  if (!record_cursor_get_bytes(cursor, &held, sizeof held)) return false;
+  if (held.ticks < cursor->context.ticks) held.ticks = cursor->context.ticks;
+  cursor->event = (struct record_event){
+      .action = RECORD_HELD, .ticks = held.ticks, .ptr = held.device_free_bytes, .bytes = held.bytes};
+  return true;
+}
+
 enum record_step record_cursor_next(struct record_cursor *cursor, struct record_stacks *stacks)
 {
   while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
     unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
-    bool is_thread = (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD;
+    unsigned meta = head >> RECORD_ACTION_SHIFT & 3;
+    bool is_event = !(head & RECORD_META) || meta == RECORD_META_HELD;
     cursor->at += 2;
-    if (!(head & RECORD_META)) return record_cursor_get_event(cursor, head) ? RECORD_STEP_EVENT : RECORD_STEP_DAMAGED;
-    if (is_thread ? !record_cursor_get_bytes(cursor, &cursor->thread, 4) : !record_cursor_get_stack(cursor, stacks))
+    if (is_event)
+      return (head & RECORD_META ? record_cursor_get_held(cursor) : record_cursor_get_event(cursor, head))
+                 ? RECORD_STEP_EVENT
+                 : RECORD_STEP_DAMAGED;
+    if (meta == RECORD_META_THREAD ? !record_cursor_get_bytes(cursor, &cursor->thread, 4)
+                                   : !record_cursor_get_stack(cursor, stacks))
       return RECORD_STEP_DAMAGED;
   }
   return RECORD_STEP_END;

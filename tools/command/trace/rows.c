@@ -30,6 +30,7 @@ struct trace_rows {
   const struct trace_format *format;
   void *reader;
   struct trace_live live; /* for formats whose frees lack sizes */
+  bool wants_all;
   uint32_t line;
   uint32_t good_lines;                          /* that were read, up to one that is not whole */
   enum { ROWS_WHOLE, ROWS_OPEN, ROWS_CUT } end; /* of the last line; open: it is whole, but has no newline */
@@ -96,7 +97,9 @@ static enum trace_line trace_rows_next_line(struct trace_rows *rows, struct trac
 static enum trace_line trace_rows_next_row(struct trace_rows *rows, struct trace_row *row_out)
 {
   char what[512];
-  enum trace_line state = rows->format->next(rows->reader, row_out, what, sizeof what);
+  enum trace_line state;
+  do state = rows->format->next(rows->reader, row_out, what, sizeof what);
+  while (state == TRACE_LINE && !rows->wants_all && !trace_action_is_of_blocks(row_out->action));
   if (state == TRACE_LINE && rows->format->line_of_row)
     rows->line = rows->format->line_of_row(rows->reader);
   else if (state == TRACE_LINE && rows->line < UINT32_MAX)
@@ -116,6 +119,11 @@ enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_o
   if (!trace_live_note(&rows->live, row_out, &pair)) return trace_rows_fail(rows, "out of memory while reading it");
   if (pair.slot && row_out->action == TRACE_FREE && !row_out->bytes) row_out->bytes = pair.bytes;
   return TRACE_LINE;
+}
+
+void trace_rows_want_all(struct trace_rows *rows)
+{
+  rows->wants_all = true;
 }
 
 const char *trace_rows_message(const struct trace_rows *rows)

@@ -6,7 +6,24 @@
 #include "../../../core/base/stack_sample.h"
 #include "lines.h"
 
-enum trace_action { TRACE_ALLOCATE, TRACE_FREE, TRACE_ALLOCATE_FAILURE, TRACE_FREE_FAILURE };
+enum trace_action {
+  TRACE_ALLOCATE,
+  TRACE_FREE,
+  TRACE_ALLOCATE_FAILURE,
+  TRACE_FREE_FAILURE,
+  /* Not of the program's blocks: only who asks with trace_rows_want_all() gets the following. */
+  TRACE_HOLD,        /* the allocator took a segment from the driver */
+  TRACE_RELEASE,     /* and gave it back, or a part */
+  TRACE_HELD,        /* it holds `bytes` in all now */
+  TRACE_DEVICE_FREE, /* the device has `bytes` that nobody uses */
+  TRACE_MARK,        /* the program begins what `stack` names, such as a step; a text of one line */
+  TRACE_MARK_END
+};
+
+static inline bool trace_action_is_of_blocks(enum trace_action action)
+{
+  return action <= TRACE_FREE_FAILURE;
+}
 
 /* Where an address is. Equal addresses of different spaces are different memory. What a format does not tell is 0. */
 enum trace_memory { TRACE_DEVICE_MEMORY, TRACE_MANAGED_MEMORY, TRACE_HOST_MEMORY };
@@ -25,6 +42,7 @@ bool trace_space_is(const struct trace_space *one, const struct trace_space *oth
 
 struct trace_row {
   enum trace_action action;
+  uint32_t pool; /* of a segment: the private pool that has it; 0: none, or not known */
   struct trace_space space;
   uint64_t pointer, bytes, stream;
   int64_t
@@ -45,6 +63,9 @@ void trace_rows_close(struct trace_rows *rows);
 /* The next row. On TRACE_LINE_ERROR trace_rows_message() has the reason. */
 enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out);
 const char *trace_rows_message(const struct trace_rows *rows);
+
+/* From now on rows that are not of blocks are given, too. */
+void trace_rows_want_all(struct trace_rows *rows);
 
 /* The line of the last row in the file; of a format without lines, the row's number. */
 uint32_t trace_rows_line(const struct trace_rows *rows);

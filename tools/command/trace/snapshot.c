@@ -2,47 +2,24 @@
 /* snapshot.c: reads what torch.cuda.memory._snapshot() gives, as the pickle of _dump_snapshot() or as JSON:
  *
  *   {"device_traces": [[{"action": "alloc", "addr": …, "size": …, "stream": …, "time_us": …, "frames": […]}, …], …],
- *    "segments": [{"address": …, "stream": …, "blocks": [{"state": "active_allocated", "size": …, …}, …]}, …]}
+ *    "segments": [{"address": …, "stream": …, "blocks": [{"state": "active_allocated", "size": …, …}, …]}, …],
+ *    "external_annotations": [{"stage": "START", "name": …, "time_us": …}, …]}
  *
  * A free is "free_requested", when the program gives the block back; "free_completed" follows when all streams are done with
  * it. The history has the last events only: blocks that lived before it began are found by their frees and in the segments,
  * and become allocations before all events. */
-#include "../array.h"
+#include "snapshot.h"
+#include "../../../core/base/text.h"
 #include "format.h"
-#include "live.h"
 #include "snapshot_frames.h"
-#include "stack_texts.h"
-#include "tree.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* No event, or block, takes fewer bytes of a file. */
-enum { SNAPSHOT_LEAST_EVENT_BYTES = 8 };
-
-struct snapshot_event {
-  struct trace_row row;
-  const struct tree_value *frames; /* NULL: none */
-  int64_t order;                   /* its time, or the latest before it on its device */
-  size_t place;
-};
-
-struct snapshot {
-  struct tree tree;
-  char *data;
-  struct snapshot_event *events; /* in order of time; blocks of before the history first */
-  size_t n_events, capacity, next_event;
-  struct trace_live live; /* while the events are collected */
-  struct key_map stacks;  /* place of the frames to number */
-  struct stack_texts texts;
-  struct key_map lines; /* of frames */
-  uint64_t process;     /* whose events or segments are collected: of a list, the place of the snapshot */
-  int32_t device;       /* the same */
-  size_t n_snapshots, n_devices, n_before, n_unknown;
-  size_t most_events; /* that a file of its size can have */
-  size_t looks;       /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
-};
+enum { SNAPSHOT_LEAST_EVENT_BYTES = 8, SNAPSHOT_NAME_BYTES = 200 };
 
 /* ---- Call stacks ----------------------------------------------------------------------------------------------- */
 
@@ -56,184 +33,6 @@ static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value
   if (*number_out) return true;
   return snapshot_frames_add(&snapshot->texts, &snapshot->lines, frames, number_out) &&
          key_map_put(&snapshot->stacks, place, *number_out);
-}
-
-/* ---- Events ---------------------------------------------------------------------------------------------------- */
-
-static struct trace_space snapshot_space(const struct snapshot *snapshot)
-{
-  return (struct trace_space){.process = snapshot->process, .device = snapshot->device};
-}
-
-static bool snapshot_add(struct snapshot *snapshot, struct snapshot_event event)
-{
-  if (snapshot->n_events >= snapshot->most_events) {
-    snapshot->looks = 0;
-    return false;
-  }
-  if (!array_grow(&snapshot->events, snapshot->n_events, &snapshot->capacity, sizeof *snapshot->events)) return false;
-  event.place = snapshot->n_events;
-  snapshot->events[snapshot->n_events++] = event;
-  return true;
-}
-
-/* A block that was allocated before the history began. */
-static bool snapshot_add_before(struct snapshot *snapshot, uint64_t pointer, uint64_t bytes, uint64_t stream,
-                                const struct tree_value *frames)
-{
-  const struct trace_row row = {.action = TRACE_ALLOCATE,
-                                .space = snapshot_space(snapshot),
-                                .pointer = pointer,
-                                .bytes = bytes,
-                                .stream = stream,
-                                .nanoseconds = TRACE_NO_TIME};
-  snapshot->n_before++;
-  return snapshot_add(snapshot, (struct snapshot_event){.row = row, .frames = frames, .order = TRACE_NO_TIME});
-}
-
-static bool snapshot_is_allocator_event(const struct tree_value *action)
-{
-  static const char *const actions[] = {"free_completed", "segment_alloc", "segment_free",      "segment_map",
-                                        "segment_unmap",  "snapshot",      "workspace_snapshot"};
-  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-    if (tree_text_is(action, actions[i])) return true;
-  return false;
-}
-
-/* A pickle may have one list in many places, and such lists in others: it is damaged where that makes more entries than the
- * file has bytes. */
-static bool snapshot_may_look(struct snapshot *snapshot)
-{
-  if (!snapshot->looks) return false;
-  snapshot->looks--;
-  return true;
-}
-
-/* False: no event of a program. */
-static bool snapshot_read_event(struct snapshot *snapshot, const struct tree_value *entry, struct snapshot_event *event)
-{
-  const struct tree_value *action = tree_get(entry, "action", TREE_TEXT);
-  int64_t time = tree_get_number(entry, "time_us", -1);
-  *event = (struct snapshot_event){.row = {.space = snapshot_space(snapshot),
-                                           .pointer = (uint64_t)tree_get_number(entry, "addr", 0),
-                                           .bytes = (uint64_t)tree_get_number(entry, "size", 0),
-                                           .stream = (uint64_t)tree_get_number(entry, "stream", 0),
-                                           .nanoseconds = TRACE_NO_TIME},
-                                   .frames = tree_get(entry, "frames", TREE_LIST)};
-  if (time >= 0 && time <= INT64_MAX / 1000) event->row.nanoseconds = time * 1000;
-  if (tree_text_is(action, "alloc"))
-    event->row.action = TRACE_ALLOCATE;
-  else if (tree_text_is(action, "free_requested") || tree_text_is(action, "free"))
-    event->row.action = TRACE_FREE;
-  else if (tree_text_is(action, "oom"))
-    event->row.action = TRACE_ALLOCATE_FAILURE;
-  else {
-    snapshot->n_unknown += !snapshot_is_allocator_event(action);
-    return false;
-  }
-  if (event->row.action == TRACE_ALLOCATE_FAILURE) event->row.pointer = 0;
-  return true;
-}
-
-/* The first pass over a device's events finds the frees of blocks of before, the second takes the events. */
-static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_value *trace, bool takes_events)
-{
-  struct snapshot_event event;
-  struct trace_pair pair;
-  size_t unknown = snapshot->n_unknown;
-  int64_t order = TRACE_NO_TIME;
-  for (const struct tree_item *item = trace->first; item; item = item->next) {
-    if (!snapshot_may_look(snapshot)) return false;
-    if (!snapshot_read_event(snapshot, item->value, &event)) continue;
-    if (takes_events) {
-      if (event.row.nanoseconds > order) order = event.row.nanoseconds;
-      event.order = order;
-      if (!snapshot_add(snapshot, event)) return false;
-      continue;
-    }
-    if (!trace_live_note(&snapshot->live, &event.row, &pair)) return false;
-    if (event.row.action != TRACE_FREE || pair.slot) continue;
-    if (!snapshot_add_before(snapshot, event.row.pointer, event.row.bytes, event.row.stream, NULL)) return false;
-  }
-  if (!takes_events) snapshot->n_unknown = unknown;
-  return true;
-}
-
-/* The blocks that live, and that no event allocated. Older releases do not write a block's address, and have its call stack
- * in a list "history". */
-static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_value *segment)
-{
-  const struct tree_value *blocks = tree_get(segment, "blocks", TREE_LIST);
-  uint64_t address = (uint64_t)tree_get_number(segment, "address", 0);
-  uint64_t stream = (uint64_t)tree_get_number(segment, "stream", 0);
-  struct trace_pair pair;
-  snapshot->device = (int32_t)tree_get_number(segment, "device", 0);
-  for (const struct tree_item *item = blocks ? blocks->first : NULL; item; item = item->next) {
-    if (!snapshot_may_look(snapshot)) return false;
-    const struct tree_value *block = item->value, *frames = tree_get(block, "frames", TREE_LIST);
-    const struct tree_value *history = tree_get(block, "history", TREE_LIST);
-    uint64_t size = (uint64_t)tree_get_number(block, "size", 0);
-    address = (uint64_t)tree_get_number(block, "address", (int64_t)address);
-    if (!frames && history && history->first) frames = tree_get(history->first->value, "frames", TREE_LIST);
-    const struct trace_row row = {.action = TRACE_FREE, .space = snapshot_space(snapshot), .pointer = address};
-    if (!trace_live_note(&snapshot->live, &row, &pair)) return false;
-    if (!pair.slot && tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
-        !snapshot_add_before(snapshot, address, (uint64_t)tree_get_number(block, "requested_size", (int64_t)size),
-                             stream, frames))
-      return false;
-    address += size;
-  }
-  return true;
-}
-
-/* The order within a device stays, and so does that of equal times. */
-static int snapshot_compare(const void *one, const void *other)
-{
-  const struct snapshot_event *a = one, *b = other;
-  if (a->order != b->order) return a->order < b->order ? -1 : 1;
-  return a->place < b->place ? -1 : 1;
-}
-
-static bool snapshot_read_one(struct snapshot *snapshot, const struct tree_value *traces,
-                              const struct tree_value *segments)
-{
-  for (int pass = 0; pass < 2; pass++) {
-    snapshot->device = 0;
-    for (const struct tree_item *item = traces ? traces->first : NULL; item; item = item->next, snapshot->device++) {
-      if (item->value->kind != TREE_LIST) continue;
-      snapshot->n_devices += pass && item->value->first;
-      if (!snapshot_read_trace(snapshot, item->value, pass)) return false;
-    }
-    for (const struct tree_item *item = segments && !pass ? segments->first : NULL; item; item = item->next)
-      if (!snapshot_read_segment(snapshot, item->value)) return false;
-  }
-  snapshot->n_snapshots++;
-  return true;
-}
-
-static bool snapshot_is_one(const struct tree_value *value)
-{
-  return tree_get(value, "device_traces", TREE_LIST) || tree_get(value, "segments", TREE_LIST);
-}
-
-/* A snapshot; a list of several, such as those that the ranks of a job gathered; or the segments alone. */
-static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *root)
-{
-  bool is_list = root->kind == TREE_LIST, has_several = is_list && snapshot_is_one(root->first->value);
-  bool good = has_several || snapshot_read_one(snapshot, tree_get(root, "device_traces", TREE_LIST),
-                                               is_list ? root : tree_get(root, "segments", TREE_LIST));
-  for (const struct tree_item *item = has_several ? root->first : NULL; good && item; item = item->next) {
-    snapshot->process = root->length > 1 ? snapshot->n_snapshots + 1 : 0;
-    good = snapshot_may_look(snapshot) && snapshot_read_one(snapshot, tree_get(item->value, "device_traces", TREE_LIST),
-                                                            tree_get(item->value, "segments", TREE_LIST));
-  }
-  if (!good) return false;
-  if ((snapshot->n_devices > 1 || snapshot->n_snapshots > 1) && snapshot->n_events)
-    qsort(snapshot->events, snapshot->n_events, sizeof *snapshot->events, snapshot_compare);
-  if (snapshot->n_events > snapshot->n_before)
-    for (size_t i = 0; i < snapshot->n_before; i++)
-      snapshot->events[i].row.nanoseconds = snapshot->events[snapshot->n_before].row.nanoseconds;
-  return true;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
@@ -252,7 +51,9 @@ static void snapshot_close(void *reader)
 {
   struct snapshot *snapshot = reader;
   stack_texts_clear(&snapshot->texts);
+  free(snapshot->before);
   free(snapshot->events);
+  free(snapshot->traces);
   trace_live_clear(&snapshot->live);
   key_map_clear(&snapshot->stacks);
   key_map_clear(&snapshot->lines);
@@ -264,9 +65,10 @@ static void snapshot_close(void *reader)
 /* What the file is instead; NULL: a snapshot, or several. */
 static const char *snapshot_refusal(const struct tree_value *root)
 {
-  const struct tree_value *first = root->kind == TREE_LIST && root->first ? root->first->value : NULL;
+  const struct tree_value *first = tree_first(root);
   if (snapshot_is_one(root) || (first && (snapshot_is_one(first) || tree_get(first, "blocks", TREE_LIST)))) return NULL;
-  if (root->kind == TREE_LIST) return "is a list, but neither of PyTorch's snapshots nor of the segments of one";
+  if (tree_kind_of(root) == TREE_LIST)
+    return "is a list, but neither of PyTorch's snapshots nor of the segments of one";
   return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot(), nor one "
          "of hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
          "(\"replay\")";
@@ -298,7 +100,10 @@ static void *snapshot_open(struct trace_lines *lines, char *message, size_t mess
     free(snapshot);
     return NULL;
   }
+  snapshot->tree.gives_back = true;
   const struct tree_value *root = snapshot_parse(snapshot, bytes, message, message_bytes);
+  free(snapshot->data);
+  snapshot->data = NULL;
   snapshot->looks = bytes < SIZE_MAX / 2 ? 2 * bytes : SIZE_MAX;
   snapshot->most_events = bytes / SNAPSHOT_LEAST_EVENT_BYTES + 16;
   bool good = root && snapshot_read(snapshot, root);
@@ -312,13 +117,73 @@ static void *snapshot_open(struct trace_lines *lines, char *message, size_t mess
   return NULL;
 }
 
+/* The number of a note's text. */
+static bool snapshot_name(struct snapshot *snapshot, const struct tree_value *name, uint32_t *number_out)
+{
+  char line[SNAPSHOT_NAME_BYTES + 2];
+  snprintf(line, SNAPSHOT_NAME_BYTES, "%.*s", (int)(name && name->length < 400 ? name->length : 0),
+           name ? name->text : "");
+  size_t length = text_make_plain(line);
+  memcpy(line + length, "\n", 2);
+  return stack_texts_add(&snapshot->texts, line, number_out);
+}
+
+/* Whether the event has a row before it, of what the program says of it or what the device has left. */
+static bool snapshot_has_more(struct snapshot *snapshot, const struct snapshot_event *event, struct trace_row *row)
+{
+  static const struct tree_value nothing = {.kind = TREE_TEXT};
+  const struct tree_value **told = &snapshot->traces[event->trace].metadata;
+  const struct tree_value *metadata = tree_get(event->entry, "user_metadata", TREE_TEXT);
+  const int64_t bytes = tree_get_number(event->entry, "device_free", -1);
+  if (!metadata) metadata = &nothing;
+  const bool is_told =
+      !*told ? !metadata->length
+             : metadata->length == (*told)->length && memcmp(metadata->text, (*told)->text, metadata->length) == 0;
+  if (!is_told) {
+    row->action = metadata->length ? TRACE_MARK : TRACE_MARK_END;
+    *told = metadata->length ? metadata : NULL;
+    return true;
+  }
+  if (row->action != TRACE_ALLOCATE_FAILURE || bytes < 0 || snapshot->has_told_free) return false;
+  row->action = TRACE_DEVICE_FREE;
+  row->bytes = (uint64_t)bytes;
+  return snapshot->has_told_free = true;
+}
+
+/* What was there before the history: the segments, then the blocks. NULL: that was all. */
+static const struct snapshot_before *snapshot_next_before(struct snapshot *snapshot)
+{
+  while (snapshot->next_before < 2 * snapshot->n_before) {
+    const struct snapshot_before *before = &snapshot->before[snapshot->next_before % snapshot->n_before];
+    if ((before->row.action == TRACE_HOLD) == (snapshot->next_before++ < snapshot->n_before)) return before;
+  }
+  return NULL;
+}
+
+static bool snapshot_next_row(struct snapshot *snapshot, const struct snapshot_before *before, struct trace_row *row)
+{
+  if (before) {
+    *row = before->row;
+    return snapshot_stack_of(snapshot, before->frames, &row->stack);
+  }
+  const struct snapshot_event *event = &snapshot->events[snapshot->next_event];
+  snapshot_read_event(snapshot, event->entry, &snapshot->traces[event->trace].space, row);
+  if (snapshot_has_more(snapshot, event, row))
+    return row->action != TRACE_MARK ||
+           snapshot_name(snapshot, tree_get(event->entry, "user_metadata", TREE_TEXT), &row->stack);
+  snapshot->next_event++;
+  snapshot->has_told_free = false;
+  if (row->action == TRACE_MARK || row->action == TRACE_MARK_END)
+    return snapshot_name(snapshot, tree_get(event->entry, "name", TREE_TEXT), &row->stack);
+  return snapshot_stack_of(snapshot, tree_get(event->entry, "frames", TREE_LIST), &row->stack);
+}
+
 static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, char *message, size_t message_bytes)
 {
   struct snapshot *snapshot = reader;
-  if (snapshot->next_event == snapshot->n_events) return TRACE_LINE_END;
-  const struct snapshot_event *event = &snapshot->events[snapshot->next_event++];
-  *row_out = event->row;
-  if (snapshot_stack_of(snapshot, event->frames, &row_out->stack)) return TRACE_LINE;
+  const struct snapshot_before *before = snapshot_next_before(snapshot);
+  if (!before && snapshot->next_event == snapshot->n_events) return TRACE_LINE_END;
+  if (snapshot_next_row(snapshot, before, row_out)) return TRACE_LINE;
   snprintf(message, message_bytes, "out of memory while reading it");
   return TRACE_LINE_ERROR;
 }
@@ -336,9 +201,9 @@ static void snapshot_remark(const void *reader, char *text, size_t text_bytes)
     snprintf(parts[0], sizeof parts[0],
              "has no events, so that only its live blocks were read; torch.cuda.memory._record_memory_history() "
              "records events");
-  else if (snapshot->n_before)
-    snprintf(parts[0], sizeof parts[0], "%zu block%s allocated before its events begin", snapshot->n_before,
-             snapshot->n_before == 1 ? " was" : "s were");
+  else if (snapshot->n_blocks_before)
+    snprintf(parts[0], sizeof parts[0], "%zu block%s allocated before its events begin", snapshot->n_blocks_before,
+             snapshot->n_blocks_before == 1 ? " was" : "s were");
   if (snapshot->n_unknown)
     snprintf(parts[1], sizeof parts[1], "left out: %zu event%s of kinds that are not known", snapshot->n_unknown,
              snapshot->n_unknown == 1 ? "" : "s");

@@ -69,11 +69,13 @@ bool snapshot_frames_add(struct stack_texts *texts, struct key_map *lines, const
 {
   uint32_t numbers[SNAPSHOT_MOST_FRAMES];
   unsigned n = 0;
-  for (int pass = 0; pass < 2 && !n; pass++) /* all frames where none tells of the program */
-    for (const struct tree_item *item = frames->first; item && n < SNAPSHOT_MOST_FRAMES; item = item->next) {
-      if (!pass && snapshot_frame_is_noise(item->value)) continue;
-      if (!snapshot_frames_line(texts, lines, item->value, n, &numbers[n])) return false;
+  for (int pass = 0; pass < 2 && !n; pass++) { /* all frames where none tells of the program */
+    struct tree_walk walk = tree_walk_of(frames);
+    for (const struct tree_value *frame; n < SNAPSHOT_MOST_FRAMES && (frame = tree_next(&walk)) != NULL;) {
+      if (!pass && snapshot_frame_is_noise(frame)) continue;
+      if (!snapshot_frames_line(texts, lines, frame, n, &numbers[n])) return false;
       n++;
     }
+  }
   return stack_texts_add_lines(texts, numbers, n, number_out);
 }

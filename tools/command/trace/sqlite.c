@@ -100,7 +100,7 @@ static bool sqlite_stack_of(struct sqlite_reader *reader, uint32_t *number_out)
   if (!data || !bytes) return true;
   const struct tree_value *frames = *data == (char)0x80 ? tree_read_pickle(&tree, data, bytes, reason, sizeof reason)
                                                         : tree_read_json(&tree, data, bytes, reason, sizeof reason);
-  bool is_list = frames && frames->kind == TREE_LIST && frames->first;
+  bool is_list = tree_first(frames) != NULL;
   struct key_map lines = {0};
   bool good = !is_list || snapshot_frames_add(&reader->stacks, &lines, frames, number_out);
   key_map_clear(&lines);
