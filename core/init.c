@@ -2,6 +2,7 @@
 /* init.c: initialisation and finalisation. Both are counted, so that several users in one process share the table of
  * devices: the first initialisation opens the table, the last finalisation closes it. Called by applications and by
  * libraries in them. Builds no stack. */
+#include "base/call_site.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/lifecycle.h"
@@ -65,6 +66,7 @@ static enum hipmm_status init_open(struct graph *graph, bool is_any)
     graph_release(graph);
     return status;
   }
+  call_site_settle(false);
   device_table_open(graph);
   report_watch_exit(graph);
   if (init_is_wanted("HIPMM_PUBLISH", graph->publishes, "to publish counters")) publish_begin();

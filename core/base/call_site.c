@@ -258,11 +258,11 @@ static void site_note_sample(uint64_t sample)
   python_find();
 }
 
-void call_site_settle(void)
+void call_site_settle(bool is_built)
 {
-  uint_fast64_t unknown = SITE_UNKNOWN;
-  atomic_compare_exchange_strong_explicit(&smallest_sample, &unknown, SITE_UNWANTED, memory_order_relaxed,
-                                          memory_order_relaxed);
+  uint_fast64_t before = is_built ? SITE_UNKNOWN : SITE_UNWANTED;
+  atomic_compare_exchange_strong_explicit(&smallest_sample, &before, is_built ? SITE_UNWANTED : SITE_UNKNOWN,
+                                          memory_order_relaxed, memory_order_relaxed);
 }
 
 int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint64_t sample, char *text,

@@ -9,13 +9,16 @@
 
 #include <hipmm/plugin.h>
 
+#include <stdbool.h>
+
 enum { CALL_SITE_MOST_FRAMES = 64 };
 
 /* services->call_site. */
 int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint64_t sample, char *text,
                        size_t text_bytes);
 
-/* A stack was built, so what resources want is known. Until then the frames of each call are taken. */
-void call_site_settle(void);
+/* A graph was loaded, or a stack is built: only then it is known what resources want. Before, the frames of each call are
+ * taken, since the first call builds the stack. */
+void call_site_settle(bool is_built);
 
 #endif

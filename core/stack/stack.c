@@ -368,7 +368,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
     stack_release(stack);
     return status;
   }
-  call_site_settle();
+  call_site_settle(true);
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[top].name);
   *stack_out = stack;
   return HIPMM_OK;
