@@ -218,17 +218,17 @@ static void shows_no_chunks_of_what_is_not_its_own(void **state)
 
 /* ---- Fragmentation ---- */
 
-/* Takes `count` blocks of 4 MiB in a row, and frees every other. */
-static void leave_holes(void **blocks, int count)
+/* Takes `count` blocks in a row, and frees every other. */
+static void leave_holes(void **blocks, int count, size_t bytes)
 {
-  for (int i = 0; i < count; i++) blocks[i] = fixture_allocate(4 << 20, NULL);
-  for (int i = 0; i < count; i += 2) fixture_free(blocks[i], 4 << 20, NULL);
+  for (int i = 0; i < count; i++) blocks[i] = fixture_allocate(bytes, NULL);
+  for (int i = 0; i < count; i += 2) fixture_free(blocks[i], bytes, NULL);
   logged();
 }
 
-static void drop_the_rest(void **blocks, int count)
+static void drop_the_rest(void **blocks, int count, size_t bytes)
 {
-  for (int i = 1; i < count; i += 2) fixture_free(blocks[i], 4 << 20, NULL);
+  for (int i = 1; i < count; i += 2) fixture_free(blocks[i], bytes, NULL);
 }
 
 static void warns_once_of_memory_in_pieces(void **state)
@@ -236,34 +236,42 @@ static void warns_once_of_memory_in_pieces(void **state)
   static const struct {
     const char *graph, *name, *remedy;
     bool grows;
-  } rows[] = {{"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
-               "\"growth\": \"mapped\" joins them", true},
-              {"'stack': [{'type': 'pool', 'initial_size': '160MiB'}, 'async']", "pool", "a pool of their own", true},
-              {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena",
-               "a pool with \"growth\": \"mapped\"", true},
-              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
-               "'device']",
-               "pool", "\"growth\": \"mapped\" joins them", false}};
-  enum { COUNT = 40 };
-  void *blocks[COUNT], *large[2] = {NULL, NULL};
+    int count; /* of blocks; those of 160 are smaller than a granule */
+  } rows[] = {
+      {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
+       "\"growth\": \"mapped\" joins them", true, 40},
+      {"'stack': [{'type': 'pool', 'growth': 'mapped', 'initial_size': '160MiB'}, 'device']", "pool",
+       "a pool of their own", true, 160},
+      {"'stack': [{'type': 'pool', 'initial_size': '160MiB'}, 'async']", "pool", "a pool of their own", true, 40},
+      {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena", "a pool with \"growth\": \"mapped\"",
+       true, 40},
+      {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
+       "'device']",
+       "pool", "\"growth\": \"mapped\" joins them", false, 40}};
+  void *blocks[160], *large[2] = {NULL, NULL};
   (void)state;
   for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+    char wanted[160];
+    const int count = rows[row].count;
+    const size_t bytes = (160u << 20) / (size_t)count;
     fixture_start(rows[row].graph);
-    leave_holes(blocks, COUNT);
-    assert_int_equal(fixture_value(rows[row].name, "fragmented_bytes"), 76 << 20);
+    leave_holes(blocks, count, bytes);
+    assert_int_equal(fixture_value(rows[row].name, "fragmented_bytes"), (80 << 20) - bytes);
     for (int i = 0; i < 2; i++) {
       enum hipmm_status status = hipmm_allocate(NULL, 16 << 20, NULL, &large[i]);
       assert_int_equal(status == HIPMM_OK, rows[row].grows);
       const char *text = logged();
       if (i) assert_string_equal(text, "");
       if (i) continue;
-      assert_contains(text,
-                      "16.0 MiB are wanted, and of the 160.0 MiB that are held 80.0 MiB are idle, but in pieces of "
-                      "at most 4.0 MiB: ");
+      snprintf(wanted, sizeof wanted,
+               "16.0 MiB are wanted, and of the 160.0 MiB that are held 80.0 MiB are idle, but in pieces of at most "
+               "%zu.0 MiB: ",
+               bytes >> 20);
+      assert_contains(text, wanted);
       assert_contains(text, rows[row].remedy);
     }
     for (int i = 0; i < 2 && rows[row].grows; i++) fixture_free(large[i], 16 << 20, NULL);
-    drop_the_rest(blocks, COUNT);
+    drop_the_rest(blocks, count, bytes);
     assert_ok(hipmm_finalize());
   }
 }
@@ -282,10 +290,10 @@ static void warns_of_no_memory_that_serves(void **state)
   (void)state;
   for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
     fixture_start(rows[row].graph);
-    leave_holes(blocks, rows[row].count);
+    leave_holes(blocks, rows[row].count, 4 << 20);
     fixture_free(fixture_allocate(rows[row].bytes, NULL), rows[row].bytes, NULL);
     assert_string_equal(logged(), "");
-    drop_the_rest(blocks, rows[row].count);
+    drop_the_rest(blocks, rows[row].count, 4 << 20);
     assert_ok(hipmm_finalize());
   }
 }
