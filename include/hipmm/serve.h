@@ -76,8 +76,8 @@ static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource,
 }
 
 /* A reader, or the writer after its commit. A reader waits for the commit, up to the resource's `deadline`, and its first call
- * maps the store. HIPMM_E_ARGUMENT: no such name, or index. HIPMM_E_LIMIT: nothing was committed in time, and the message names the
- * process that is writing. HIPMM_E_IO: there is no server, or it has ended; what was mapped stays valid. */
+ * maps the store. HIPMM_E_ARGUMENT: no such name, or index. HIPMM_E_STATE: nothing was committed in time, and the message names the
+ * process that is writing; or the resource is a writer that has not committed. HIPMM_E_IO: there is no server, or it has ended; what was mapped stays valid. */
 static inline enum hipmm_status hipmm_serve_get(struct hipmm_resource *resource, struct hipmm_serve_get *get)
 {
   return hipmm_serve_send(resource, HIPMM_SERVE_GET, get);

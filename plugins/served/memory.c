@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* AMD's granule is a page; a chunk takes a descriptor. A small store takes no more than one chunk. */
+/* AMD's granule is a page, and a chunk takes a descriptor. A chunk for small blocks is as large as all before it, up to the second. */
 enum { SERVED_LEAST_GRANULE = 2 << 20, SERVED_CHUNK_BYTES = 16 << 20 };
 
 enum hipmm_status served_memory_reserve(struct served *served, uint64_t bytes)
@@ -27,14 +27,17 @@ enum hipmm_status served_memory_reserve(struct served *served, uint64_t bytes)
   return HIPMM_OK;
 }
 
-/* On a stream of its own, so that a graph capture of the program's does not forbid it. */
+/* On a stream of its own, so that a graph capture of the program's does not forbid it. After a failure the work is over, or can
+ * not be waited for. */
 static int served_memory_zero(struct served *served, void *ptr, size_t bytes)
 {
   const struct hipmm_hip *hip = served->services->hip;
   int code =
       served->stream ? HIPMM_HIP_SUCCESS : hip->StreamCreateWithFlags(&served->stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   if (!code) code = hip->MemsetAsync(ptr, 0, bytes, served->stream);
-  return code ? code : hip->StreamSynchronize(served->stream);
+  if (code || !(code = hip->StreamSynchronize(served->stream))) return code;
+  hip->StreamSynchronize(served->stream); /* the second attempt often helps */
+  return code;
 }
 
 /* Maps the chunk behind the others. After a failure it is not mapped, and still the caller's. */
@@ -74,7 +77,7 @@ enum hipmm_status served_memory_grow(struct served *served, size_t end)
                             "larger block; allocate larger blocks",
                             SERVE_MOST_CHUNKS, SERVED_CHUNK_BYTES, 0);
   size_t least = (end - served->mapped + served->granule - 1) / served->granule * served->granule;
-  size_t usual = (SERVED_CHUNK_BYTES + served->granule - 1) / served->granule * served->granule;
+  size_t usual = served->mapped < SERVED_CHUNK_BYTES ? served->mapped : SERVED_CHUNK_BYTES / served->granule * served->granule;
   size_t bytes = least > usual || served->room - served->mapped < usual ? least : usual;
   if (bytes > served->room - served->mapped)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,

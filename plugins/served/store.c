@@ -107,7 +107,7 @@ static enum hipmm_status served_store_open(struct served *served)
   if (code) return services->refuse_hip(services, "hipDeviceGetUuid", code, 0);
   if (!served_client_open(&served->client, served->options->store, &attach, served->options->deadline, &is_late,
                           reason))
-    return served_store_fail(served, is_late ? HIPMM_E_LIMIT : HIPMM_E_IO, reason);
+    return served_store_fail(served, is_late ? HIPMM_E_STATE : HIPMM_E_IO, reason);
   enum hipmm_status status = served_store_reserve(served);
   if (!status && !attach.is_writer) status = served_store_import(served, &attach);
   if (status) {

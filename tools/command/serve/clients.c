@@ -220,6 +220,16 @@ static void clients_advance(struct clients *clients, struct part *part)
   clients_tell(clients, part);
 }
 
+/* A line that would wait for whoever reads it is said later, unless there is a newer one by then. */
+static void part_say(struct part *part, const char *text)
+{
+  struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+  if (!strcmp(text, part->said) || poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
+  puts(text);
+  fflush(stdout);
+  strcpy(part->said, text);
+}
+
 static void clients_say_state(struct clients *clients, struct part *part)
 {
   char text[sizeof part->said], device[2 * sizeof part->device + 1];
@@ -236,19 +246,22 @@ static void clients_say_state(struct clients *clients, struct part *part)
              part->n_names == 1 ? "" : "s", UNITS_BYTES(part->total_bytes), n_readers, n_readers == 1 ? "" : "es");
   else
     snprintf(end, room, "empty");
-  if (strcmp(text, part->said)) puts(text);
-  memcpy(part->said, text, sizeof text);
+  part_say(part, text);
   if (!writer && !part->is_committed && !clients_count(clients, part, CLIENT_WAITS_TO_READ)) part->is_used = false;
 }
 
 /* ---- The loop's ---- */
 
-void clients_watch(const struct clients *clients, struct pollfd rows[2 * SERVE_MOST_CLIENTS])
+int clients_watch(struct clients *clients, struct pollfd rows[2 * SERVE_MOST_CLIENTS])
 {
-  for (int i = 0; i < SERVE_MOST_CLIENTS; i++) {
-    rows[2 * i] = (struct pollfd){.fd = clients->all[i].file, .events = POLLIN};
-    rows[2 * i + 1] = (struct pollfd){.fd = clients->all[i].process_file, .events = POLLIN};
+  int n = 0;
+  for (struct client *one = clients->all; one < clients->all + SERVE_MOST_CLIENTS; one++) {
+    if (one->file < 0) continue;
+    one->row = n;
+    rows[n++] = (struct pollfd){.fd = one->file, .events = POLLIN};
+    rows[n++] = (struct pollfd){.fd = one->process_file, .events = POLLIN};
   }
+  return n;
 }
 
 void clients_serve(struct clients *clients, const struct pollfd rows[2 * SERVE_MOST_CLIENTS])
@@ -257,8 +270,9 @@ void clients_serve(struct clients *clients, const struct pollfd rows[2 * SERVE_M
     struct client *client = &clients->all[i];
     if (client->file < 0) continue;
     bool is_late = client->role == CLIENT_NEW && cmd_now_ns() > client->end_ns;
-    if (rows[2 * i].revents) client_receive(clients, client);
-    if (client->file >= 0 && (rows[2 * i + 1].revents || is_late)) client_drop(client);
+    short has_ended = rows[client->row + 1].revents;
+    if (rows[client->row].revents) client_receive(clients, client);
+    if (client->file >= 0 && (has_ended || is_late)) client_drop(client);
   }
   for (struct part *part = clients->parts; part < clients->parts + SERVE_MOST_PARTS; part++) {
     if (!part->is_used) continue;

@@ -94,20 +94,19 @@ static void serve_accept(struct serve *serve)
 /* Until a signal ends it. */
 static int serve_run_loop(struct serve *serve)
 {
-  enum { ENDER = 2 * SERVE_MOST_CLIENTS, LISTENER, ROWS };
-  static struct pollfd rows[ROWS];
+  enum { ENDER, LISTENER, CLIENTS };
+  static struct pollfd rows[CLIENTS + 2 * SERVE_MOST_CLIENTS];
+  rows[ENDER] = (struct pollfd){.fd = serve->ender, .events = POLLIN};
+  rows[LISTENER] = (struct pollfd){.fd = serve->listener, .events = POLLIN};
   for (;;) {
-    clients_watch(&serve->clients, rows);
-    rows[ENDER] = (struct pollfd){.fd = serve->ender, .events = POLLIN};
-    rows[LISTENER] = (struct pollfd){.fd = serve->listener, .events = POLLIN};
-    if (poll(rows, ROWS, SERVE_TICK_MS) < 0 && errno != EINTR) {
+    int n = clients_watch(&serve->clients, rows + CLIENTS);
+    if (poll(rows, (nfds_t)(CLIENTS + n), SERVE_TICK_MS) < 0 && errno != EINTR) {
       say("serve: poll: %s", strerror(errno));
       return CMD_BAD;
     }
     if (rows[ENDER].revents) return CMD_GOOD;
-    clients_serve(&serve->clients, rows);
+    clients_serve(&serve->clients, rows + CLIENTS);
     if (rows[LISTENER].revents) serve_accept(serve);
-    fflush(stdout);
   }
 }
 

@@ -50,6 +50,7 @@ struct client {
   int64_t end_ns; /* of the time to attach */
   uint64_t turn;  /* of waiting */
   struct part *part;
+  int row; /* of clients_watch() */
 };
 
 struct clients {
@@ -61,8 +62,8 @@ struct clients {
 /* Owns the connection. */
 void clients_add(struct clients *clients, int file);
 
-/* Fills two rows for each client. */
-void clients_watch(const struct clients *clients, struct pollfd rows[2 * SERVE_MOST_CLIENTS]);
+/* Fills two rows for each client that there is: poll() takes no more rows than the process may have files. Returns their number. */
+int clients_watch(struct clients *clients, struct pollfd rows[2 * SERVE_MOST_CLIENTS]);
 
 /* Answers requests, drops clients that have ended, and grants what has become possible. */
 void clients_serve(struct clients *clients, const struct pollfd rows[2 * SERVE_MOST_CLIENTS]);
