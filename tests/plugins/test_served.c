@@ -291,7 +291,7 @@ static void what_is_committed_is_read(void **state)
   tell(&patient, "find a 7");
   does(&writer, "commit");
   assert_int_equal(hear(&patient).n, 1);
-  says("reading, 3 names, 22 MiB, ");
+  says("reading, 3 names, 20 MiB, ");
   fails(&writer, "commit", HIPMM_E_STATE, "committed already");
   fails(&writer, "allocate 1 1", HIPMM_E_STATE, "committed and its memory can only be read");
   finds(&writer, "find a 7", 1);
