@@ -130,7 +130,8 @@ static bool served_client_connect(struct served_client *client, const char *stor
   int code = errno;
   close(folder);
   if (client->file < 0 && (code == ENOENT || code == ECONNREFUSED))
-    return peer_refuse(reason, "it has no server; start one with `hipmm serve %s`, with the same XDG_RUNTIME_DIR", store);
+    return peer_refuse(reason, "it has no server; start one with `hipmm serve %s`, with the same XDG_RUNTIME_DIR",
+                       store);
   if (client->file < 0) return peer_refuse(reason, "its server cannot be reached: %s", strerror(code));
   if (peer_is_same_user(client->file, 0) && output_file_identify(client->file, &client->identity)) return true;
   close(client->file);
@@ -142,7 +143,8 @@ static bool served_client_say_late(const struct serve_attach *attach, char *reas
 {
   if (!attach->process)
     return peer_refuse(reason, attach->is_writer ? "another process has it" : "nothing was committed to it");
-  return peer_refuse(reason, attach->is_writer ? "process %d has it" : "process %d is writing it, and has not committed",
+  return peer_refuse(reason,
+                     attach->is_writer ? "process %d has it" : "process %d is writing it, and has not committed",
                      (int)attach->process);
 }
 

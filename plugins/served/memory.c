@@ -77,7 +77,8 @@ enum hipmm_status served_memory_grow(struct served *served, size_t end)
                             "larger block; allocate larger blocks",
                             SERVE_MOST_CHUNKS, SERVED_CHUNK_BYTES, 0);
   size_t least = (end - served->mapped + served->granule - 1) / served->granule * served->granule;
-  size_t usual = served->mapped < SERVED_CHUNK_BYTES ? served->mapped : SERVED_CHUNK_BYTES / served->granule * served->granule;
+  size_t usual =
+      served->mapped < SERVED_CHUNK_BYTES ? served->mapped : SERVED_CHUNK_BYTES / served->granule * served->granule;
   size_t bytes = least > usual || served->room - served->mapped < usual ? least : usual;
   if (bytes > served->room - served->mapped)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,

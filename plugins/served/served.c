@@ -26,8 +26,8 @@ static enum hipmm_status served_check_writer(struct served *served)
                             0, 0, 0);
   if (served->is_sealed)
     return services->refuse(services, HIPMM_E_STATE,
-                            "the store is committed and its memory can only be read; allocate from another resource",
-                            0, 0, 0);
+                            "the store is committed and its memory can only be read; allocate from another resource", 0,
+                            0, 0);
   return served_store_attach(served);
 }
 

@@ -174,13 +174,13 @@ static struct answer ask(const struct process *actor, const char *line)
   return hear(actor);
 }
 
-#define does(actor, line) assert_string_equal(said_by(actor, line, HIPMM_OK), "")
+#define does(actor, line)                assert_string_equal(said_by(actor, line, HIPMM_OK), "")
 #define fails(actor, line, status, part) assert_contains(said_by(actor, line, status), part)
-#define finds(actor, line, wanted)                  \
-  do {                                              \
-    struct answer answer_ = ask(actor, line);       \
-    assert_string_equal(answer_.text, "");          \
-    assert_int_equal(answer_.n, wanted);            \
+#define finds(actor, line, wanted)            \
+  do {                                        \
+    struct answer answer_ = ask(actor, line); \
+    assert_string_equal(answer_.text, "");    \
+    assert_int_equal(answer_.n, wanted);      \
   } while (0)
 
 static const char *said_by(const struct process *actor, const char *line, enum hipmm_status status)
@@ -475,7 +475,19 @@ static void a_server_refuses_what_is_not_sound(void **state)
 }
 
 /* In place of the server: to each request it gives an answer that is sound but for one thing. */
-enum lie { HONEST, NO_CHUNKS, MANY_NAMES, OTHER_VERB, LARGE_CHUNK, ODD_CHUNK, NO_MEMORY, BAD_NAME, HANG_UP, SHORT, LIES };
+enum lie {
+  HONEST,
+  NO_CHUNKS,
+  MANY_NAMES,
+  OTHER_VERB,
+  LARGE_CHUNK,
+  ODD_CHUNK,
+  NO_MEMORY,
+  BAD_NAME,
+  HANG_UP,
+  SHORT,
+  LIES
+};
 
 static void lie(int listener, enum lie lie, int memory)
 {
@@ -630,7 +642,8 @@ static void no_sub_allocator_stands_above(void **state)
 {
   (void)state;
   struct hipmm_resource *store, *pool;
-  assert_status(fixture_try("", "'stack': ['pool', 'statistics', {'type': 'served', 'store': 'weights'}]"), HIPMM_E_CONFIG);
+  assert_status(fixture_try("", "'stack': ['pool', 'statistics', {'type': 'served', 'store': 'weights'}]"),
+                HIPMM_E_CONFIG);
   assert_message("pool divides its upstream's memory");
   assert_status(fixture_try("", "'stack': [{'type': 'served', 'store': '../a'}]"), HIPMM_E_CONFIG);
   assert_message("a store's name has 1 to 64 letters");

@@ -138,16 +138,22 @@ static int serve_run(int argc, char **argv)
 
 const struct command serve_command = {
     "serve", "own weights for programs that come and go", "NAME",
-    "Keeps a store of device memory for other processes of the same user, until SIGINT or SIGTERM ends it. One process writes the "
-    "store: a resource {\"type\": \"served\", \"store\": \"NAME\", \"mode\": \"write\"} allocates in it, names blocks, and commits. "
-    "Any number of processes then map the same memory, read-only (`hipmm describe served`, hipmm/serve.h, hipmm.attach() in "
+    "Keeps a store of device memory for other processes of the same user, until SIGINT or SIGTERM ends it. One process "
+    "writes the "
+    "store: a resource {\"type\": \"served\", \"store\": \"NAME\", \"mode\": \"write\"} allocates in it, names blocks, "
+    "and commits. "
+    "Any number of processes then map the same memory, read-only (`hipmm describe served`, hipmm/serve.h, "
+    "hipmm.attach() in "
     "Python). A store has a part for each device, and a part is written and read by itself.\n"
     "\n"
-    "A part is empty, then writing (one process; others wait), then committed, and reading while processes have it. If the writer "
-    "ends before it commits, the part is empty again. A writer that comes when no process has a committed part replaces it. "
+    "A part is empty, then writing (one process; others wait), then committed, and reading while processes have it. If "
+    "the writer "
+    "ends before it commits, the part is empty again. A writer that comes when no process has a committed part "
+    "replaces it. "
     "When this command ends, processes keep what they have mapped, and the memory is freed with the last of them.\n"
     "\n"
-    "It prints a line once it answers, and one for each change of a part. It opens a socket in $XDG_RUNTIME_DIR/hipmm, holds a "
+    "It prints a line once it answers, and one for each change of a part. It opens a socket in $XDG_RUNTIME_DIR/hipmm, "
+    "holds a "
     "file descriptor for each chunk of memory, and has no memory of a device itself.\n"
     "\n"
     "Exit status 1 if another process serves NAME, or there is no folder for the socket.",
