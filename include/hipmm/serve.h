@@ -27,9 +27,9 @@ enum { HIPMM_SERVE_MOST_NAME_BYTES = 255, HIPMM_SERVE_MOST_DESCRIPTION_BYTES = 1
 #define HIPMM_SERVE_PUT "hipmmPut"
 #define HIPMM_SERVE_GET "hipmmGet"
 
-/* Gives a name to memory. The caller sets struct_size = sizeof(struct hipmm_serve_put). A field that is 0 or NULL has its
+/* Gives a name to memory. The caller sets struct_size = sizeof(struct hipmm_serve_put_message). A field that is 0 or NULL has its
  * default. Later releases may add fields. */
-struct hipmm_serve_put {
+struct hipmm_serve_put_message {
   size_t struct_size;
   const char *name; /* unique; no control characters */
   const void *ptr;  /* a live block of the resource */
@@ -39,9 +39,9 @@ struct hipmm_serve_put {
   size_t description_bytes;
 };
 
-/* Finds a name. The caller sets struct_size = sizeof(struct hipmm_serve_get), and `name`, or a name's `index`. The call writes the
+/* Finds a name. The caller sets struct_size = sizeof(struct hipmm_serve_get_message), and `name`, or a name's `index`. The call writes the
  * other fields, and `name` if it was NULL. What they point to lives as long as the resource. */
-struct hipmm_serve_get {
+struct hipmm_serve_get_message {
   size_t struct_size;
   const char *name; /* NULL: the name at `index` */
   size_t index;     /* from 0, in the order of the writer's calls */
@@ -70,7 +70,8 @@ static inline enum hipmm_status hipmm_serve_send(struct hipmm_resource *resource
 /* The writer, before it commits. The name goes with the block if that is freed before. HIPMM_E_ARGUMENT: a field is wrong, or the
  * name is taken. HIPMM_E_POINTER: `ptr` is no live block. HIPMM_E_SIZE: beyond the block. HIPMM_E_STATE: committed already.
  * HIPMM_E_LIMIT: too many names. */
-static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource, const struct hipmm_serve_put *put)
+static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource,
+                                                const struct hipmm_serve_put_message *put)
 {
   return hipmm_serve_send(resource, HIPMM_SERVE_PUT, (void *)(uintptr_t)put);
 }
@@ -78,7 +79,7 @@ static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource,
 /* A reader, or the writer after its commit. A reader waits for the commit, up to the resource's `deadline`, and its first call
  * maps the store. HIPMM_E_ARGUMENT: no such name, or index. HIPMM_E_STATE: nothing was committed in time, and the message names the
  * process that is writing; or the resource is a writer that has not committed. HIPMM_E_IO: there is no server, or it has ended; what was mapped stays valid. */
-static inline enum hipmm_status hipmm_serve_get(struct hipmm_resource *resource, struct hipmm_serve_get *get)
+static inline enum hipmm_status hipmm_serve_get(struct hipmm_resource *resource, struct hipmm_serve_get_message *get)
 {
   return hipmm_serve_send(resource, HIPMM_SERVE_GET, get);
 }

@@ -83,7 +83,7 @@ static enum hipmm_status served_names_check_size(const struct served *served, si
                         struct_size, type, bytes);
 }
 
-static enum hipmm_status served_names_check(const struct served *served, const struct hipmm_serve_put *put)
+static enum hipmm_status served_names_check(const struct served *served, const struct hipmm_serve_put_message *put)
 {
   const struct hipmm_services *services = served->services;
   struct serve_name name = {.bytes = put->bytes};
@@ -102,10 +102,10 @@ static enum hipmm_status served_names_check(const struct served *served, const s
 enum hipmm_status served_names_put(struct served *served, const void *message)
 {
   const struct hipmm_services *services = served->services;
-  const struct hipmm_serve_put *put = message;
+  const struct hipmm_serve_put_message *put = message;
   struct hipmm_block block;
-  enum hipmm_status status =
-      served_names_check_size(served, put->struct_size, sizeof *put, "hipmm_serve_put"); /* the first release's */
+  enum hipmm_status status = served_names_check_size(served, put->struct_size, sizeof *put,
+                                                     "hipmm_serve_put_message"); /* the first release's */
   if (status) return status;
   if (served->state != SERVED_WRITING)
     return services->fail(services, HIPMM_E_STATE, NULL,
@@ -123,7 +123,8 @@ enum hipmm_status served_names_put(struct served *served, const void *message)
       (struct served_name){.offset = offset, .bytes = put->bytes, .description_bytes = put->description_bytes});
 }
 
-static enum hipmm_status served_names_fail_unknown(const struct served *served, const struct hipmm_serve_get *get)
+static enum hipmm_status served_names_fail_unknown(const struct served *served,
+                                                   const struct hipmm_serve_get_message *get)
 {
   const struct hipmm_services *services = served->services;
   if (get->name)
@@ -135,9 +136,9 @@ static enum hipmm_status served_names_fail_unknown(const struct served *served, 
 
 enum hipmm_status served_names_get(struct served *served, void *message)
 {
-  struct hipmm_serve_get *get = message;
+  struct hipmm_serve_get_message *get = message;
   const struct served_name *found = NULL;
-  enum hipmm_status status = served_names_check_size(served, get->struct_size, sizeof *get, "hipmm_serve_get");
+  enum hipmm_status status = served_names_check_size(served, get->struct_size, sizeof *get, "hipmm_serve_get_message");
   if (!status && served->state == SERVED_WRITING)
     status = served->services->fail(served->services, HIPMM_E_STATE, NULL,
                                     "names can be found once the store is committed; perform \"commit\" first");

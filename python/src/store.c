@@ -12,7 +12,7 @@ static PyObject *store_put(PyObject *module, PyObject *args)
   (void)module;
   PyObject *given, *address, *size;
   struct hipmm_resource *resource;
-  struct hipmm_serve_put put = {.struct_size = sizeof put};
+  struct hipmm_serve_put_message put = {.struct_size = sizeof put};
   const char *description;
   Py_ssize_t description_bytes;
   void *ptr;
@@ -35,7 +35,7 @@ static PyObject *store_get(PyObject *module, PyObject *args)
   PyObject *given;
   Py_ssize_t index;
   struct hipmm_resource *resource;
-  struct hipmm_serve_get get = {.struct_size = sizeof get};
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get};
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "On", &given, &index) || resource_from(given, &resource)) return NULL;
   get.index = (size_t)index;

@@ -35,20 +35,20 @@ static void actor_start(const char *mode, const char *deadline)
 
 static enum hipmm_status actor_put(const char *name, size_t offset, size_t bytes)
 {
-  const struct hipmm_serve_put put = {.struct_size = sizeof put,
-                                      .name = name,
-                                      .ptr = actor_block,
-                                      .offset = offset,
-                                      .bytes = bytes,
-                                      .description = name,
-                                      .description_bytes = strlen(name)};
+  const struct hipmm_serve_put_message put = {.struct_size = sizeof put,
+                                              .name = name,
+                                              .ptr = actor_block,
+                                              .offset = offset,
+                                              .bytes = bytes,
+                                              .description = name,
+                                              .description_bytes = strlen(name)};
   return hipmm_serve_put(actor_resource, &put);
 }
 
 /* is_right_out: whether the memory of the name is full of the value, and it is described by its own name. */
-static enum hipmm_status actor_find(const char *name, int value, struct hipmm_serve_get *get, int *is_right_out)
+static enum hipmm_status actor_find(const char *name, int value, struct hipmm_serve_get_message *get, int *is_right_out)
 {
-  *get = (struct hipmm_serve_get){.struct_size = sizeof *get, .name = name};
+  *get = (struct hipmm_serve_get_message){.struct_size = sizeof *get, .name = name};
   enum hipmm_status status = hipmm_serve_get(actor_resource, get);
   if (status) return status;
   unsigned char *copy = malloc(get->bytes + 1);
@@ -63,7 +63,7 @@ static enum hipmm_status actor_find(const char *name, int value, struct hipmm_se
 /* Work that writes; nonzero: it was refused, or was a fault. */
 static int actor_write(const char *name)
 {
-  struct hipmm_serve_get get = {.struct_size = sizeof get, .name = name};
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get, .name = name};
   if (hipmm_serve_get(actor_resource, &get)) return -1;
   uint64_t faults = faults_on_all_devices();
   int code = fixture_hip()->MemsetAsync(get.ptr, 1, get.bytes, NULL);
@@ -85,7 +85,7 @@ static void actor_answer(const char *line)
 {
   char word[100] = "", name[100] = "", more[100] = "";
   size_t first = 0, second = 0;
-  struct hipmm_serve_get get;
+  struct hipmm_serve_get_message get;
   enum hipmm_status status = HIPMM_OK;
   int n = 0;
   if (sscanf(line, "%99s", word) != 1) return;
@@ -376,7 +376,7 @@ static void a_server_that_is_killed_leaves_mappings(void **state)
   struct process writer = start_writer_with("a", 7), other = start_actor("write", "1s");
   does(&writer, "commit");
   actor_start("read", "10s");
-  struct hipmm_serve_get get;
+  struct hipmm_serve_get_message get;
   int is_right = 0;
   assert_ok(actor_find("a", 7, &get, &is_right));
   assert_true(is_right);
@@ -525,7 +525,7 @@ static void a_reader_refuses_what_is_not_sound(void **state)
 {
   (void)state;
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  struct hipmm_serve_get get = {.struct_size = sizeof get, .name = "a"};
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get, .name = "a"};
   hipmm_hip_chunk_t chunk;
   int memory = -1;
   end_process(&server, SIGTERM);
@@ -596,7 +596,7 @@ static void names_are_checked(void **state)
   void *out;
   fixture_start(writing);
   actor_resource = fixture_resource(NULL);
-  struct hipmm_serve_put put = {.struct_size = sizeof put, .name = "a", .bytes = 1};
+  struct hipmm_serve_put_message put = {.struct_size = sizeof put, .name = "a", .bytes = 1};
   assert_status(hipmm_serve_put(actor_resource, &put), HIPMM_E_STATE);
   assert_status(hipmm_resource_perform(actor_resource, "commit"), HIPMM_E_STATE);
   assert_message("nothing in it has a name");
@@ -626,13 +626,13 @@ static void names_are_checked(void **state)
   assert_status(hipmm_share_import_pointer(actor_resource, &pointer, &out), HIPMM_E_ARGUMENT); /* of another process */
   assert_status(hipmm_serve_put(actor_resource, NULL), HIPMM_E_ARGUMENT);
   assert_ok(hipmm_resource_perform(actor_resource, "commit"));
-  struct hipmm_serve_get get = {.struct_size = sizeof get};
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get};
   assert_ok(hipmm_serve_get(actor_resource, &get));
   assert_string_equal(get.name, named + 1);
   assert_int_equal(get.n_names, 1);
   assert_ptr_equal(get.ptr, second);
   assert_memory_equal(get.description, large, 1024);
-  get = (struct hipmm_serve_get){.struct_size = sizeof get, .index = 1};
+  get = (struct hipmm_serve_get_message){.struct_size = sizeof get, .index = 1};
   assert_status(hipmm_serve_get(actor_resource, &get), HIPMM_E_ARGUMENT);
   fixture_free(second, 100, NULL); /* the store's */
   assert_true(fixture_holds(second, 0, 100));
@@ -674,8 +674,8 @@ static void write_and_read(void)
 {
   struct hipmm_resource *reader = NULL;
   void *ptr = NULL;
-  struct hipmm_serve_put put = {.struct_size = sizeof put, .name = "a", .bytes = MIB};
-  struct hipmm_serve_get get = {.struct_size = sizeof get, .name = "a"};
+  struct hipmm_serve_put_message put = {.struct_size = sizeof put, .name = "a", .bytes = MIB};
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get, .name = "a"};
   if (!hipmm_allocate(NULL, MIB, NULL, &ptr)) {
     put.ptr = ptr;
     if (!hipmm_serve_put(NULL, &put) && !hipmm_resource_perform(NULL, "commit") &&
