@@ -29,7 +29,8 @@ static void actor_start(const char *mode, const char *deadline)
 {
   char options[200];
   snprintf(options, sizeof options, "{\"store\": \"weights\", \"mode\": \"%s\", \"deadline\": \"%s\"}", mode, deadline);
-  assert_ok(hipmm_init_from_string("{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\"}}"));
+  assert_ok(hipmm_init_from_string(on_software() ? "{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\"}}"
+                                                 : "{\"stack\": [\"device\"]}"));
   assert_ok(hipmm_resource_create(0, "served", options, NULL, 0, &actor_resource));
 }
 
