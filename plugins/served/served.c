@@ -43,6 +43,7 @@ static enum hipmm_status served_obtain(struct served *served, size_t bytes, size
   if (!status) status = services->track(services, (void *)ptr, bytes);
   if (status) return status;
   served->top = ptr - start + bytes;
+  served->n_blocks++;
   *ptr_out = (void *)ptr;
   return HIPMM_OK;
 }
@@ -85,6 +86,7 @@ static enum hipmm_status served_free(struct served *served, void *ptr, size_t by
   size_t offset = (size_t)((char *)ptr - served->start);
   served_names_drop(served, offset, bytes);
   if (offset + bytes == served->top) served->top = offset;
+  if (!--served->n_blocks) served->top = 0;
   return HIPMM_OK;
 }
 

@@ -68,6 +68,7 @@ struct served {
   char *start; /* of the addresses; NULL: none are reserved */
   size_t room, granule;
   size_t mapped, top;          /* bytes from the start: with memory, and behind the last block */
+  size_t n_blocks;             /* that are live and the writer's */
   hipmm_stream_t stream;       /* that fills new memory with zeros; NULL: none yet */
   struct served_chunk *chunks; /* SERVE_MOST_CHUNKS; NULL: none yet */
   uint32_t n_chunks;

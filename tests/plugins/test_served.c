@@ -668,7 +668,13 @@ static void blocks_at_the_end_are_used_again(void **state)
   fixture_free(second, 5000, NULL);
   void *huge = NULL;
   assert_status(hipmm_allocate(fixture_resource(NULL), 257 * MIB, NULL, &huge), HIPMM_E_OUT_OF_MEMORY);
-  fixture_free(first, 1000, NULL);
+  second = fixture_allocate(1000, NULL);
+  fixture_free(first, 1000, NULL); /* not at the end */
+  assert_ptr_not_equal(fixture_allocate(100, NULL), first);
+  fixture_free(second + 1024, 100, NULL);
+  fixture_free(second, 1000, NULL);
+  assert_ptr_equal(fixture_allocate(100, NULL), first); /* nothing was left */
+  fixture_free(first, 100, NULL);
 }
 
 static void write_and_read(void)
