@@ -698,7 +698,6 @@ static void loses_nothing_whatever_call_fails(void **state)
   (void)state;
   int before = files_of(getpid()), before_there = files_of(server.id);
   unsigned n = fixture_fail_each_call("", writing, write_and_read);
-  print_message("%u\n", n);
   assert_true(n > 15);
   assert_in_range(files_of(getpid()), 0, before + 1);
   poll(NULL, 0, 100);
