@@ -9,7 +9,7 @@
 _Static_assert((int)HIPMM_SERVE_MOST_NAME_BYTES == (int)SERVE_MOST_NAME_BYTES, "as serve.h says");
 _Static_assert((int)HIPMM_SERVE_MOST_DESCRIPTION_BYTES == (int)SERVE_MOST_DESCRIPTION_BYTES, "as serve.h says");
 
-const struct served_name *served_names_find(const struct served *served, const char *name)
+static const struct served_name *served_names_find(const struct served *served, const char *name)
 {
   for (uint32_t i = 0; i < served->n_names; i++)
     if (!strcmp(served->names[i].text, name)) return &served->names[i];
@@ -142,7 +142,6 @@ enum hipmm_status served_names_get(struct served *served, void *message)
   if (!status && served->state == SERVED_WRITING)
     status = served->services->fail(served->services, HIPMM_E_STATE, NULL,
                                     "names can be found once the store is committed; perform \"commit\" first");
-  if (!status && served->state != SERVED_WRITING) status = served_store_attach(served);
   if (status) return status;
   if (get->name)
     found = served_names_find(served, get->name);

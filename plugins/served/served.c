@@ -124,6 +124,12 @@ static bool served_open_message(const struct hipmm_share_pointer *carrier, const
   return !memcmp(carrier->data, kind, 8) && self == carrier && *message_out;
 }
 
+static enum hipmm_status served_get(struct served *served, void *message)
+{
+  enum hipmm_status status = served->state == SERVED_WRITING ? HIPMM_OK : served_store_attach(served);
+  return status ? status : served_names_get(served, message);
+}
+
 static enum hipmm_status served_import_pointer(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out)
 {
   struct served *served = self;
@@ -135,7 +141,7 @@ static enum hipmm_status served_import_pointer(void *self, const struct hipmm_sh
   if (served_open_message(pointer, HIPMM_SERVE_PUT, &message))
     status = served_names_put(served, message);
   else if (served_open_message(pointer, HIPMM_SERVE_GET, &message))
-    status = served_names_get(served, message);
+    status = served_get(served, message);
   else
     status = services->fail(services, HIPMM_E_ARGUMENT, NULL,
                             "a store has names, and imports no blocks; see hipmm_serve_get()");

@@ -102,13 +102,12 @@ void served_memory_release(struct served *served);
 /* Copies. HIPMM_E_ARGUMENT: taken. */
 enum hipmm_status served_names_add(struct served *served, const char *name, size_t name_bytes, const void *description,
                                    struct served_name place);
-const struct served_name *served_names_find(const struct served *served, const char *name);
 
 /* Forgets the names in [offset, offset + bytes), or all. */
 void served_names_drop(struct served *served, size_t offset, size_t bytes);
 void served_names_clear(struct served *served);
 
-/* The message in a hipmm_share_pointer (hipmm/serve.h). With the lock. */
+/* The message in a hipmm_share_pointer (hipmm/serve.h). With the lock; `get` after served_store_attach(), unless it is writing. */
 enum hipmm_status served_names_put(struct served *served, const void *message);
 enum hipmm_status served_names_get(struct served *served, void *message);
 
