@@ -70,8 +70,8 @@ static inline enum hipmm_status hipmm_serve_send(struct hipmm_resource *resource
 /* The writer, before it commits. The name goes with the block if that is freed before. HIPMM_E_ARGUMENT: a field is wrong, or the
  * name is taken. HIPMM_E_POINTER: `ptr` is no live block. HIPMM_E_SIZE: beyond the block. HIPMM_E_STATE: committed already.
  * HIPMM_E_LIMIT: too many names. */
-static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource,
-                                                const struct hipmm_serve_put_message *put)
+HIPMM_MUST_CHECK static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource,
+                                                                 const struct hipmm_serve_put_message *put)
 {
   return hipmm_serve_send(resource, HIPMM_SERVE_PUT, (void *)(uintptr_t)put);
 }
@@ -79,7 +79,8 @@ static inline enum hipmm_status hipmm_serve_put(struct hipmm_resource *resource,
 /* A reader, or the writer after its commit. A reader waits for the commit, up to the resource's `deadline`, and its first call
  * maps the store. HIPMM_E_ARGUMENT: no such name, or index. HIPMM_E_STATE: nothing was committed in time, and the message names the
  * process that is writing; or the resource is a writer that has not committed. HIPMM_E_IO: there is no server, or it has ended; what was mapped stays valid. */
-static inline enum hipmm_status hipmm_serve_get(struct hipmm_resource *resource, struct hipmm_serve_get_message *get)
+HIPMM_MUST_CHECK static inline enum hipmm_status hipmm_serve_get(struct hipmm_resource *resource,
+                                                                 struct hipmm_serve_get_message *get)
 {
   return hipmm_serve_send(resource, HIPMM_SERVE_GET, get);
 }

@@ -388,7 +388,7 @@ def attach(store: str, *, deadline: str | float = "60s", device: int | None = No
         weights = hipmm.attach("weights")
         torch.from_dlpack(weights["layer.0"])
 
-    All processes have the same memory, for reading only. Waits for the store's commit up to `deadline`, a time such as "10s" or
+    All processes have the same memory, for reading only. Initialises hipmm if that was not done. Waits for the store's commit up to `deadline`, a time such as "10s" or
     seconds. Raises FileError without a server, and StateError if nothing was committed in time."""
     from ._store import AttachedStore
 
@@ -411,6 +411,7 @@ def store(name: str, *, deadline: str | float = "60s", device: int | None = None
 def _served(name: str, mode: str, deadline: str | float, device: int | None) -> Resource:
     if not isinstance(deadline, str):
         deadline = f"{round(deadline * 1e3)}ms"
+    _hipmm.start_if_needed()
     return create("served", device=device, store=name, mode=mode, deadline=deadline)
 
 
