@@ -671,6 +671,24 @@ static void no_sub_allocator_stands_above(void **state)
   hipmm_resource_release(store);
 }
 
+static void a_graph_that_was_found_has_no_store(void **state)
+{
+  (void)state;
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get};
+  char *name = path_in(folder, "hipmm.json"), *before = getcwd(NULL, 0);
+  FILE *file = fopen(name, "w");
+  assert_true(file && fputs("{\"runtime\": \"software\", \"stack\": [{\"type\": \"served\", \"store\": \"weights\"}]}",
+                            file) > 0);
+  assert_int_equal(fclose(file), 0);
+  assert_int_equal(chdir(folder), 0);
+  assert_ok(hipmm_init());
+  assert_status(hipmm_serve_get(NULL, &get), HIPMM_E_NOT_SUPPORTED);
+  assert_message("a graph that was only found");
+  assert_int_equal(chdir(before), 0);
+  free(before);
+  free(name);
+}
+
 static void blocks_at_the_end_are_used_again(void **state)
 {
   (void)state;
@@ -736,6 +754,7 @@ int main(int count, char **arguments)
       TEST(full_tables_of_descriptors_are_said),
       TEST(names_are_checked),
       TEST(no_sub_allocator_stands_above),
+      TEST(a_graph_that_was_found_has_no_store),
       TEST(blocks_at_the_end_are_used_again),
       TEST(loses_nothing_whatever_call_fails),
   };
