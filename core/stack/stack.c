@@ -141,24 +141,12 @@ static enum hipmm_status stack_call_create(void *creation_)
   return status;
 }
 
-/* The graph was checked, but for what stands below a resource made in code. */
-static enum hipmm_status stack_check_undivided(const struct instance *instance)
-{
-  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (plugin->role != HIPMM_ROLE_SUB_ALLOCATOR) return HIPMM_OK;
-  CLOSURE_EACH_BELOW(one, instance)
-    if (one->node->plugin->descriptor.flags & HIPMM_PLUGIN_UNDIVIDED)
-      return error_set(HIPMM_E_CONFIG, GRAPH_UNDIVIDED, plugin->type, one->node->plugin->descriptor.type);
-  return HIPMM_OK;
-}
-
 static enum hipmm_status stack_create_instance(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
   const struct hipmm_plugin *plugin = &node->plugin->descriptor;
   enum hipmm_status status = stack_find_upstreams(instance);
   if (!status) status = dependencies_open(instance);
-  if (!status && stack_check_undivided(instance)) return stack_locate(instance, HIPMM_E_CONFIG);
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   struct stack_creation creation = {.instance = instance};
