@@ -120,7 +120,7 @@ static enum hipmm_status share_check_named(const struct instance *owner)
 {
   if (!owner->stack->graph->was_found) return HIPMM_OK;
   return error_set(HIPMM_E_NOT_SUPPORTED,
-                   "%s: a handle opens a socket for other processes, which a graph that was only found (%s) does not "
+                   "%s: what other processes get needs a socket, which a graph that was only found (%s) does not "
                    "allow; name the graph, as with HIPMM_CONFIG",
                    owner->node->name, owner->stack->graph->source);
 }
@@ -174,6 +174,7 @@ enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, co
   if (call.instance->resource.ops->sharing && call.instance->resource.ops->sharing->import_pointer)
     owner = call.instance;
   if (!status && !owner) status = share_find_owner(call.instance, &owner);
+  if (!status && owner->node->plugin->descriptor.flags & HIPMM_PLUGIN_UNDIVIDED) status = share_check_named(owner);
   if (!status)
     status = instance_finish_op(
         owner, owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out), "import_pointer");

@@ -13,6 +13,10 @@ struct json_t;
 /* The largest number of resources in a graph, the implied one included. */
 enum { GRAPH_MAX_NODES = 1001 };
 
+/* The error about HIPMM_PLUGIN_UNDIVIDED, for the types of the sub-allocator and of the source. */
+#define GRAPH_UNDIVIDED \
+  "%s divides its upstream's memory and uses freed blocks again, which %s does not allow; use the source without it"
+
 /* A resource of the graph. */
 struct graph_node {
   const char *name; /* key in "resources"; in a "stack" the type, then "type.2", … */

@@ -95,6 +95,22 @@ static const char *graph_options_same_as(void *closure, const char *option)
   return NULL;
 }
 
+/* A sub-allocator keeps freed blocks and divides them, which the source could not take back. */
+static void graph_options_check_undivided(struct graph_build *build, const struct graph_node *node)
+{
+  const struct graph *graph = build->graph;
+  bool is_below[GRAPH_MAX_NODES] = {false};
+  if (node->plugin->descriptor.role != HIPMM_ROLE_SUB_ALLOCATOR) return;
+  is_below[node - graph->nodes] = true;
+  graph_mark_needed(graph, is_below);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    const struct plugin *plugin = graph->nodes[i].plugin;
+    if (is_below[i] && plugin && plugin->descriptor.flags & HIPMM_PLUGIN_UNDIVIDED)
+      diagnostics_add(build->diagnostics, HIPMM_E_CONFIG, node->path, GRAPH_UNDIVIDED, node->plugin->descriptor.type,
+                      plugin->descriptor.type);
+  }
+}
+
 static void graph_options_check_node(struct graph_build *build, const struct graph_node *node)
 {
   const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
@@ -115,6 +131,7 @@ static void graph_options_check_node(struct graph_build *build, const struct gra
   if (options && option_fill_valid(descriptor, node->object, &context, &surroundings, options))
     option_free(descriptor->options, descriptor->n_options, options);
   free(options);
+  graph_options_check_undivided(build, node);
   graph_build_set_resource(build, before, node->name);
 }
 

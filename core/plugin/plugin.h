@@ -107,7 +107,8 @@ void elf_file_visit_imports(const char *file, void (*visit)(void *closure, const
 enum {
   DESCRIPTOR_FLAGS = HIPMM_PLUGIN_NOT_THREAD_SAFE | HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HANDS_ON |
                      HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_HOST_ALONE |
-                     HIPMM_PLUGIN_FREE_WAITS | HIPMM_PLUGIN_ACCESSES_MEMORY | HIPMM_PLUGIN_RECOUNTS
+                     HIPMM_PLUGIN_FREE_WAITS | HIPMM_PLUGIN_ACCESSES_MEMORY | HIPMM_PLUGIN_RECOUNTS |
+                     HIPMM_PLUGIN_UNDIVIDED
 };
 
 /* Checks `foreign`, the descriptor in `file`, which must describe `type`, and copies it to `descriptor_out`: tables

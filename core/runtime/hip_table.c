@@ -365,11 +365,20 @@ static int hip_table_map_memory(void *ptr, size_t bytes, hipmm_hip_chunk_t handl
   return raw.MemMap(ptr, bytes, 0, handle, 0);
 }
 
+static int hip_table_set_access_as(void *ptr, size_t bytes, int device, hipMemAccessFlags flags)
+{
+  hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = device}, .flags = flags};
+  return raw.MemSetAccess(ptr, bytes, &access, 1);
+}
+
 static int hip_table_set_access(void *ptr, size_t bytes, int device)
 {
-  hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = device},
-                             .flags = hipMemAccessFlagsProtReadWrite};
-  return raw.MemSetAccess(ptr, bytes, &access, 1);
+  return hip_table_set_access_as(ptr, bytes, device, hipMemAccessFlagsProtReadWrite);
+}
+
+static int hip_table_set_access_read(void *ptr, size_t bytes, int device)
+{
+  return hip_table_set_access_as(ptr, bytes, device, hipMemAccessFlagsProtRead);
 }
 
 static int hip_table_enable_peer_access(int peer, unsigned flags)
@@ -474,6 +483,7 @@ static void hip_table_put_adapters(void)
   hip_table_functions.MemImport = raw.MemImport ? hip_table_import_memory : NULL;
   hip_table_functions.MemMap = raw.MemMap ? hip_table_map_memory : NULL;
   hip_table_functions.MemSetAccess = raw.MemSetAccess ? hip_table_set_access : NULL;
+  hip_table_functions.MemSetAccessRead = raw.MemSetAccess ? hip_table_set_access_read : NULL;
   hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;
 #define PUT_RELAXED(name, required, parameters, arguments) hip_table_functions.name = raw.name ? relaxed_##name : NULL;
   UNSAFE_IN_CAPTURE(PUT_RELAXED)

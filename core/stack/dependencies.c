@@ -122,12 +122,26 @@ static struct instance_dependencies *dependencies_new(struct instance *instance,
   return dependencies;
 }
 
+/* The graph was checked, but for what stands below a resource made in code, and for what is added later. */
+static enum hipmm_status dependencies_check_undivided(const struct instance *instance,
+                                                      const struct instance_dependencies *dependencies)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  if (plugin->role != HIPMM_ROLE_SUB_ALLOCATOR) return HIPMM_OK;
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct hipmm_plugin *below = &dependencies->closure[i]->node->plugin->descriptor;
+    if (below->flags & HIPMM_PLUGIN_UNDIVIDED)
+      return error_set(HIPMM_E_CONFIG, "%s: " GRAPH_UNDIVIDED, instance->node->name, plugin->type, below->type);
+  }
+  return HIPMM_OK;
+}
+
 static enum hipmm_status dependencies_check(const struct instance *instance,
                                             const struct instance_dependencies *dependencies,
                                             enum hipmm_status too_deep)
 {
   if (!dependencies) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  if (dependencies->depth <= GRAPH_MAX_DEPTH) return HIPMM_OK;
+  if (dependencies->depth <= GRAPH_MAX_DEPTH) return dependencies_check_undivided(instance, dependencies);
   return error_set(too_deep, "%s: depends on more than %d resources, one on the other; the most is %d deep",
                    instance->node->name, GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
 }

@@ -519,6 +519,9 @@ struct hipmm_hip {
   /* As MemPoolCreateManaged, for pinned host memory on a NUMA node (below 0: where the driver places it): CUDA has such pools
    * since 12.6. No device has access to one yet. */
   int (*MemPoolCreateHost)(hipmm_hip_mempool_t *pool, int numa_node);
+
+  /* As MemSetAccess, for reading only. */
+  int (*MemSetAccessRead)(void *ptr, size_t bytes, int device);
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
@@ -826,8 +829,9 @@ enum {
   HIPMM_PLUGIN_ACCESSES_MEMORY =
       128, /* reads or writes its upstream's blocks by itself, so that they cannot be suspended */
   HIPMM_PLUGIN_RECOUNTS =
-      256 /* a source whose driver gives memory back by itself: a query of the value reserved_bytes counts that
-             (count_held). The core makes the query before it tells what is held */
+      256, /* a source whose driver gives memory back by itself: a query of the value reserved_bytes counts that
+              (count_held). The core makes the query before it tells what is held */
+  HIPMM_PLUGIN_UNDIVIDED = 512 /* a source: no sub-allocator may stand above it */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

@@ -6,38 +6,7 @@
 #ifndef HIPMM_PLUGINS_COMMON_PEER_SOCKET_H
 #define HIPMM_PLUGINS_COMMON_PEER_SOCKET_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/* What a message is about. A kind keeps its number. */
-enum peer_kind {
-  PEER_BLOCK = 1, /* a block's memory, see share_handle.h */
-  PEER_CONTROL,   /* what `hipmm ctl` wants, see control_format.h */
-  PEER_KINDS
-};
-
-enum { PEER_MOST_BYTES = 4096, PEER_MOST_FILES = 64, PEER_REASON_BYTES = 512, PEER_PATIENCE_S = 5 };
-enum { PEER_MAGIC = 0x70696d68 /* "hmip" in memory */, PEER_VERSION = 1 };
-
-struct peer_header {
-  uint32_t magic;
-  uint16_t version, kind;
-  uint32_t is_refused; /* an answer that says why, as text without a 0 at its end */
-  uint32_t bytes;      /* of the data */
-};
-
-struct peer_message {
-  struct peer_header header;
-  char data[PEER_MOST_BYTES - sizeof(struct peer_header)];
-};
-
-/* File descriptors that come with a message. */
-struct peer_files {
-  unsigned count;
-  int files[PEER_MOST_FILES];
-};
-
-void peer_files_close(struct peer_files *files);
+#include "peer_message.h"
 
 /* A process. The system uses its number again later, so its start and a random number tell it from others. */
 struct peer_identity {

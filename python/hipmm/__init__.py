@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ._growing import GrowingBuffer
     from ._movable import MovableBuffer
     from ._reservation import Reservation
+    from ._store import AttachedStore, StoreWriter
     from .profiler import Profile, Records, Statistics
 
 __version__: str = _hipmm.version()
@@ -80,6 +81,7 @@ __all__ = [
     "Stream",
     "View",
     "allocate",
+    "attach",
     "control_reply",
     "create",
     "current_device",
@@ -114,6 +116,7 @@ __all__ = [
     "sleep",
     "snapshot",
     "statistics",
+    "store",
     "synchronize",
     "under_rmm",
     "using",
@@ -374,6 +377,42 @@ def reserve(
     from ._reservation import Reservation, _bytes
 
     return Reservation(_bytes(nbytes), timeout, priority, name, resource)
+
+
+# ---- Stores of `hipmm serve`
+
+
+def attach(store: str, *, deadline: str | float = "60s", device: int | None = None) -> AttachedStore:
+    """The arrays of a store of `hipmm serve`, by name, on the device (None: the current one):
+
+        weights = hipmm.attach("weights")
+        torch.from_dlpack(weights["layer.0"])
+
+    All processes have the same memory, for reading only. Initialises hipmm if that was not done. Waits for the store's commit up to `deadline`, a time such as "10s" or
+    seconds. Raises FileError without a server, and StateError if nothing was committed in time."""
+    from ._store import AttachedStore
+
+    return AttachedStore(_served(store, "read", deadline, device))
+
+
+def store(name: str, *, deadline: str | float = "60s", device: int | None = None) -> StoreWriter:
+    """A store of `hipmm serve` that this process writes, on the device (None: the current one):
+
+        with hipmm.store("weights") as store:
+            store.put("layer.0", array)
+
+    It commits at the end of `with`. The first put() waits for another writer, or for the readers of what is replaced, up to
+    `deadline`. Raises what attach() raises."""
+    from ._store import StoreWriter
+
+    return StoreWriter(_served(name, "write", deadline, device))
+
+
+def _served(name: str, mode: str, deadline: str | float, device: int | None) -> Resource:
+    if not isinstance(deadline, str):
+        deadline = f"{round(deadline * 1e3)}ms"
+    _hipmm.start_if_needed()
+    return create("served", device=device, store=name, mode=mode, deadline=deadline)
 
 
 # ---- Inspection

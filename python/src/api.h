@@ -11,6 +11,7 @@
 #include <hipmm/hipmm.h>
 #include <hipmm/inspect.h>
 #include <hipmm/reserve.h>
+#include <hipmm/share.h>
 #include <hipmm/span.h>
 #include <hipmm/spill.h>
 #include <hipmm/stream.h>
@@ -28,7 +29,7 @@
   X(resource_access) X(resource_device) X(resource_get_by_name) X(resource_get_current) X(resource_get_for_device) X(resource_name) \
   X(resource_perform) X(resource_query) X(resource_release) X(resource_report) X(resource_reset_peaks) \
   X(resource_resume) X(resource_retain) X(resource_set_for_device) X(resource_suspend) X(resource_trim) X(resource_type) X(resource_upstream) \
-  X(resource_upstream_count) X(resource_visit_blocks) X(runtime) X(runtime_version) X(set) X(snapshot) \
+  X(resource_upstream_count) X(resource_visit_blocks) X(runtime) X(runtime_version) X(set) X(share_import_pointer) X(snapshot) \
   X(span_commit) X(span_create) X(span_decommit) X(span_destroy) X(statistics_get) X(statistics_pop) X(statistics_push) X(stream_create) X(stream_destroy) X(stream_is_default) \
   X(stream_query) X(stream_retain) X(stream_retire) X(stream_synchronize) X(stream_wait) X(string_free) \
   X(torch_memory) X(torch_reset_peak) X(version)

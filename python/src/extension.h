@@ -189,7 +189,7 @@ int span_init(PyObject *module);
 int stream_init(PyObject *module);
 int view_init(PyObject *module);
 
-extern PyMethodDef callback_methods[], runtime_methods[], inspect_methods[];
+extern PyMethodDef callback_methods[], runtime_methods[], inspect_methods[], store_methods[];
 int callback_init(PyObject *module);
 
 #endif

@@ -99,7 +99,7 @@ static struct PyModuleDef module_definition = {
 
 PyMODINIT_FUNC PyInit__hipmm(void)
 {
-  PyMethodDef *const methods[] = {runtime_methods, inspect_methods, callback_methods};
+  PyMethodDef *const methods[] = {runtime_methods, inspect_methods, callback_methods, store_methods};
   if (module_check_interpreter()) return NULL;
   api_choose();
   api.call_site(0, NULL, 0); /* finds Python, which needs the loader */

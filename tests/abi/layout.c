@@ -9,6 +9,7 @@
 #include <hipmm/memory.h>
 #include <hipmm/plugin.h>
 #include <hipmm/reserve.h>
+#include <hipmm/serve.h>
 #include <hipmm/share.h>
 #include <hipmm/span.h>
 #include <hipmm/spill.h>
@@ -158,6 +159,7 @@ AT(hipmm_hip, HostRegister, 584);
 AT(hipmm_hip, HostUnregister, 592);
 AT(hipmm_hip, DeviceGetUuid, 600);
 AT(hipmm_hip, MemPoolCreateHost, 608);
+AT(hipmm_hip, MemSetAccessRead, 616);
 
 MAY_GROW(hipmm_hooks, 32);
 AT(hipmm_hooks, struct_size, 0);
@@ -410,6 +412,25 @@ AT(hipmm_services, call_site, 240);
 NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);
 AT(hipmm_setting, value, 8);
+
+MAY_GROW(hipmm_serve_get_message, 64);
+AT(hipmm_serve_get_message, struct_size, 0);
+AT(hipmm_serve_get_message, name, 8);
+AT(hipmm_serve_get_message, index, 16);
+AT(hipmm_serve_get_message, ptr, 24);
+AT(hipmm_serve_get_message, bytes, 32);
+AT(hipmm_serve_get_message, description, 40);
+AT(hipmm_serve_get_message, description_bytes, 48);
+AT(hipmm_serve_get_message, n_names, 56);
+
+MAY_GROW(hipmm_serve_put_message, 56);
+AT(hipmm_serve_put_message, struct_size, 0);
+AT(hipmm_serve_put_message, name, 8);
+AT(hipmm_serve_put_message, ptr, 16);
+AT(hipmm_serve_put_message, offset, 24);
+AT(hipmm_serve_put_message, bytes, 32);
+AT(hipmm_serve_put_message, description, 40);
+AT(hipmm_serve_put_message, description_bytes, 48);
 
 NEVER_GROWS(hipmm_share_block, 24);
 AT(hipmm_share_block, bytes, 0);

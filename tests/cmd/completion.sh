@@ -50,7 +50,7 @@ offers() {
 if installed bash "what bash completes"; then
   : >graph.json
   offers "check" ch
-  offers "show schema" s
+  offers "show schema serve" s
   offers "--version" --v
   offers "--json --strict --quiet --help" check --
   offers "graph.json" check gra

@@ -21,7 +21,7 @@ for plugin in $plugins; do
   advise | prefetch) run 0 plugin test --seconds 0 --over managed "$file" ;; # they refuse memory that does not migrate
   logging) run 0 plugin test --seconds 0 --options "{\"file\": \"$work/log.csv\"}" "$file" ;;
   recording) run 0 plugin test --seconds 0 --options "{\"file\": \"$work/log.record\"}" "$file" ;;
-  async_import) # needs a pool of another process
+  async_import | served) # they need another process
     for check in load imports descriptor; do run 0 plugin test --seconds 0 --only $check "$file"; done ;;
   pool) run 0 plugin test --seconds 0 --over managed "$file" ;;
   *) run 0 plugin test --seconds 0 "$file" ;;

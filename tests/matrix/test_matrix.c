@@ -55,6 +55,7 @@ static const struct requirement requirements[] = {
     {"recording", .options = record_option, .is_single = true},
     {"reserving", .options = "\"limit\": \"128MiB\", "},
     {"sam_headroom", .options = "\"headroom\": \"1MiB\", "},
+    {"served", .forbidden = "its memory needs a server"},
 };
 
 /* ---- Types ---- */

@@ -28,7 +28,7 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, plan_command, tune_command, report_command, top_command, ctl_command, export_command,
+    replay_command, plan_command, tune_command, report_command, top_command, ctl_command, serve_command, export_command,
     doctor_command, convert_command, bench_command, run_command, plugin_command, info_command, completion_command;
 
 /* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */

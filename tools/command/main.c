@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command *const main_commands[] = {
-    &check_command,  &show_command,   &plugins_command, &plugin_command,     &describe_command,
-    &schema_command, &replay_command, &plan_command,    &tune_command,       &report_command,
-    &top_command,    &ctl_command,    &export_command,  &convert_command,    &bench_command,
-    &run_command,    &doctor_command, &info_command,    &completion_command, NULL};
+static const struct command *const main_commands[] = {&check_command,  &show_command,       &plugins_command,
+                                                      &plugin_command, &describe_command,   &schema_command,
+                                                      &replay_command, &plan_command,       &tune_command,
+                                                      &report_command, &top_command,        &ctl_command,
+                                                      &serve_command,  &export_command,     &convert_command,
+                                                      &bench_command,  &run_command,        &doctor_command,
+                                                      &info_command,   &completion_command, NULL};
 
 enum { MAIN_COUNT = sizeof main_commands / sizeof *main_commands - 1 };
 

@@ -9,7 +9,7 @@ export HIPMM_PLUGIN_PATH HIPMM_LOG
 unset HIPMM_CONFIG HIPMM_RUNTIME HIPMM_SOFTWARE
 data=$top_srcdir/tests/data
 failed=0
-for target in environment graph log option peer plugin share; do
+for target in environment graph log option peer plugin serve share; do
   set -- "$top_srcdir/tests/lab/fuzz/seeds/$target"/*
   case $target in
     graph) set -- "$@" "$top_srcdir"/tests/graphs/valid/*.json "$top_srcdir"/tests/graphs/invalid/*.json ;;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# sh tests/lab/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, peer, plugin, share) with clang,
+# sh tests/lab/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, peer, plugin, serve, share) with clang,
 # libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz/ (BUILD), and runs each for that long, as many at
 # a time as there are processors. What is found lies in BUILD/found/TARGET; the inputs that reached new code, in
 # BUILD/inputs/TARGET, serve the next run. Ends with "N passed, N failed". To repeat a finding:
@@ -13,7 +13,7 @@ case ${1-} in
 esac
 seconds=$1
 shift
-[ $# -gt 0 ] || set -- environment graph log option peer plugin share
+[ $# -gt 0 ] || set -- environment graph log option peer plugin serve share
 engine=${ENGINE-libfuzzer}
 jobs=$(nproc)
 
@@ -33,7 +33,7 @@ if [ ! -f config.status ]; then
     --enable-builtin-plugins >configure.log 2>&1 || { tail -n 20 configure.log; exit 99; }
 fi
 make -s -j "$jobs" FUZZ_LINK=-fsanitize=fuzzer FUZZ_DEFINE=-DHIPMM_FUZZ_WITH_LIBFUZZER \
-  tests/lab/fuzz/fuzz_environment tests/lab/fuzz/fuzz_graph tests/lab/fuzz/fuzz_log tests/lab/fuzz/fuzz_option tests/lab/fuzz/fuzz_peer tests/lab/fuzz/fuzz_plugin \
+  tests/lab/fuzz/fuzz_environment tests/lab/fuzz/fuzz_graph tests/lab/fuzz/fuzz_log tests/lab/fuzz/fuzz_option tests/lab/fuzz/fuzz_peer tests/lab/fuzz/fuzz_plugin tests/lab/fuzz/fuzz_serve \
   tests/lab/fuzz/fuzz_share plugins/runtimes/software/software.la >make.log 2>&1 || { tail -n 20 make.log; exit 99; }
 
 HIPMM_PLUGIN_PATH=$build/plugins HIPMM_LOG=off

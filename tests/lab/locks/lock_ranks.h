@@ -159,6 +159,7 @@ static const struct lock_row {
   {"plugins/fixed_buffer/region.c", NULL, LOCK_PLUGIN_TABLE, 0},
   {"plugins/limiting/credit.c", NULL, LOCK_PLUGIN_TABLE, 0},
   {"plugins/reserving/budget.c", NULL, LOCK_PLUGIN_TABLE, 0},
+  {"plugins/served/served.c", NULL, LOCK_PLUGIN_PART, 0},
   {"plugins/spilling/spilling.c", NULL, LOCK_PLUGIN_PART, 0},
   {"plugins/spilling/movables.c", "&once", LOCK_ONCE, 0},
   {"plugins/spilling/movables.c", NULL, LOCK_PLUGIN_PART, 0},
