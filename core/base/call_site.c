@@ -238,6 +238,7 @@ static _Thread_local struct {
   const char *text;
   size_t length;
   uint64_t random;
+  bool is_open; /* the allocation is chosen, and the thread did not run Python */
 } site;
 
 static uint64_t site_random(void)
@@ -278,12 +279,16 @@ int64_t call_site_take(const struct hipmm_services *services, size_t bytes, uint
   return (int64_t)length;
 }
 
-void hipmm_call_site(size_t bytes, char *text, size_t text_bytes)
+int hipmm_call_site(size_t bytes, char *text, size_t text_bytes)
 {
   uint64_t sample = atomic_load_explicit(&smallest_sample, memory_order_relaxed);
-  if (__builtin_expect(sample == SITE_UNWANTED && text, 1)) return;
+  if (__builtin_expect(sample == SITE_UNWANTED && text, 1)) return 0;
   if (sample == SITE_UNKNOWN && !text) python_find();
   if (sample == SITE_UNKNOWN) sample = 0;
+  bool is_again = text && text == site.text && site.is_open;
+  bool is_chosen = is_again || (text && stack_sample_chooses(sample, bytes, site_random()));
   site.text = text;
-  site.length = text && stack_sample_chooses(sample, bytes, site_random()) ? site_walk(text, text_bytes) : 0;
+  site.length = is_chosen ? site_walk(text, text_bytes) : 0;
+  site.is_open = is_chosen && !site.length;
+  return site.is_open;
 }

@@ -32,7 +32,7 @@ _FUNCTIONS = (
     *("torch_record_stream", "torch_end_allocate_to_pool", "torch_is_allocation"),
     *("device_held_bytes", "resource_get_for_device", "resource_release"),
     *("resource_reset_peaks", "resource_visit_blocks", "resource_upstream_count", "resource_upstream"),
-    "last_error_message",
+    *("last_error_message", "call_site"),
 )
 _OLDEST, _NEWEST = (2, 8), (2, 15)
 _CXX20_SINCE = (2, 14)

@@ -130,6 +130,37 @@ def test_a_thread_without_the_gil_has_frames_of_c():
         ctypes.CDLL(path).hipmm_deallocate(None, ptr, ctypes.c_size_t(LARGE), None)
 
 
+def allocate_as_an_operator(path, text, takes_the_lock):
+    """As PyTorch's operators do: without Python's lock, which the allocator may take for the call stack."""
+    without, holding = ctypes.CDLL(path), ctypes.PyDLL(path)
+    size = ctypes.c_size_t(len(text))
+    wanted = without.hipmm_call_site(ctypes.c_size_t(LARGE), text, size)
+    again = holding.hipmm_call_site(ctypes.c_size_t(LARGE), text, size) if takes_the_lock else None
+    ptr = allocate_by(without)
+    without.hipmm_call_site(ctypes.c_size_t(0), None, ctypes.c_size_t(0))
+    return wanted, again, ptr
+
+
+@pytest.mark.graph(tracked())
+def test_a_caller_without_the_gil_may_take_it_for_the_stack():
+    path, text = path_of_libhipmm(), ctypes.create_string_buffer(8192)
+    first = allocate_as_an_operator(path, text, True)
+    second = allocate_as_an_operator(path, text, False)
+    assert (first[:2], second[0]) == ((1, 0), 1)
+    (_, taken), (_, released) = stacks()
+    assert taken[0][:2] == ("allocate_as_an_operator", HERE) and is_native(released)
+    for *_, ptr in first, second:
+        ctypes.CDLL(path).hipmm_deallocate(None, ptr, ctypes.c_size_t(LARGE), None)
+
+
+@pytest.mark.graph({"runtime": "software", "stack": ["pool", "device"]})
+def test_nobody_is_asked_for_stacks_that_nobody_keeps():
+    kept = allocate()
+    text = ctypes.create_string_buffer(8192)
+    assert ctypes.CDLL(path_of_libhipmm()).hipmm_call_site(ctypes.c_size_t(LARGE), text, ctypes.c_size_t(8192)) == 0
+    del kept
+
+
 @pytest.mark.graph(tracked())
 def test_another_interpreter_is_left_alone():
     try:

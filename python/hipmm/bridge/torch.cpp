@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -84,6 +85,7 @@ struct hipmm_functions {
   int (*resource_upstream_count)(hipmm_resource *resource, size_t *count_out);
   int (*resource_upstream)(hipmm_resource *resource, size_t index, hipmm_resource **upstream_out);
   const char *(*last_error_message)(void);
+  int (*call_site)(size_t bytes, char *text, size_t text_bytes);
   void (*run_pass)(int passes); /* NULL: not under `hipmm run` */
 };
 }
@@ -537,6 +539,43 @@ struct Figures {
 };
 
 /* ---- Segments of private pools ---- */
+
+/* While there is one, the thread's allocation has the frames of Python as its call stack, if a resource keeps call stacks and chooses
+ * the allocation. PyTorch's operators have released Python's lock: it is taken, as for PyTorch's own recorder, by a thread that has
+ * run Python, so no other lock may be held. */
+class CallSite
+{
+public:
+  explicit CallSite(size_t bytes)
+  {
+    if (!hipmm.call_site(bytes, text, sizeof text) || !python.of_thread || !python.of_thread()) return;
+    int state = python.take();
+    (void)hipmm.call_site(bytes, text, sizeof text);
+    python.give(state);
+  }
+  ~CallSite()
+  {
+    (void)hipmm.call_site(0, nullptr, 0);
+  }
+  CallSite(const CallSite &) = delete;
+  CallSite &operator=(const CallSite &) = delete;
+
+private:
+  struct Python {
+    Python()
+    {
+      of_thread = reinterpret_cast<void *(*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+      take = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Ensure"));
+      give = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "PyGILState_Release"));
+      if (!take || !give) of_thread = nullptr;
+    }
+    void *(*of_thread)(); /* NULL: there is no Python */
+    int (*take)();
+    void (*give)(int);
+  };
+  static inline const Python python;
+  char text[8192];
+};
 
 /* The last segment of which hipmm had no memory, in the thread's present call of PyTorch's own allocator. */
 struct Shortage {
@@ -1426,6 +1465,7 @@ private:
     if (is_for_pool(device, stream)) return take_from_native(device, requested, stream);
     block.context = history.context_for(RecordContext::STATE);
     std::string reason;
+    CallSite site(block.bytes);
     void *ptr = obtain(block, &reason, false);
     if (!ptr && !(ptr = take_after_shortage(block, &reason))) return take_as_last(block, reason);
     size_t address = reinterpret_cast<size_t>(ptr);
