@@ -204,7 +204,7 @@ static int signal_while_threads_allocate(const char *graph, const char *file)
       sigaction(SIGUSR1, &action, NULL) || pthread_create(&reader, NULL, count_lines, &ends[0]))
     return 1;
   if (!start(logged, file) || !start_threads(threads)) return 2;
-  for (unsigned i = 0; atomic_load(&n_rounds) < WANTED; i++) {
+  for (unsigned i = 0; atomic_load(&n_rounds) < WANTED || !atomic_load(&n_signals); i++) {
     pthread_kill(threads[i % THREADS], SIGUSR1);
     usleep(50);
   }
