@@ -120,6 +120,9 @@ static const uint64_t SLACK_AUTO = UINT64_MAX;
 /* Before memory is added: `live_bytes` are to be live. Asks the device for its free memory, if the last answer is old. */
 void slack_update(struct slack *slack, uint64_t live_bytes);
 
+/* Bytes that the maximum and the device's free memory allow to add; UINT64_MAX where nobody knows. */
+uint64_t slack_room(const struct slack *slack);
+
 /* Bytes that may be added although there is idle memory. */
 uint64_t slack_growth(const struct slack *slack);
 
@@ -208,7 +211,7 @@ void miss_run(struct miss *miss, enum stage last);
 uint64_t fragments_bytes(const struct backing *backing, const struct heap *heap);
 
 /* The request is about to be served by new memory, or fails. Warns, once, if the idle memory would be enough for it and is a
- * quarter of what is held, but no piece of it is large enough. */
+ * quarter of what is held, but no piece of it is large enough, and less is left to add than is held. */
 void fragments_warn(const struct backing *backing, struct heap *heap, const struct request *request);
 
 /* ---- Why an allocation failed, in numbers for the error record (explain.c) ----

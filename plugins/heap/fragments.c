@@ -23,7 +23,9 @@ void fragments_warn(const struct backing *backing, struct heap *heap, const stru
   const double mib = 1 << 20;
   uint64_t bytes = request_fit_bytes(request), held_bytes = backing_bytes(backing);
   uint64_t idle_bytes = backing_free_bytes(backing, heap);
+  const struct slack *slack = backing->ops->moves ? &backing->granules.slack : &backing->segments.slack;
   if (!heap->remedy || idle_bytes < least_idle_bytes || idle_bytes < bytes || idle_bytes < held_bytes / 4) return;
+  if (slack_room(slack) >= held_bytes) return; /* for now, more memory is no trouble */
   uint64_t largest = fragments_largest(backing, heap);
   if (largest >= bytes) return;
   heap->blocks.services->log(heap->blocks.services, HIPMM_LOG_WARNING,

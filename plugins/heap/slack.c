@@ -36,7 +36,7 @@ static uint64_t slack_lesser_of(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-static uint64_t slack_room(const struct slack *slack)
+uint64_t slack_room(const struct slack *slack)
 {
   return slack_lesser_of(sizes_headroom(slack->held->maximum_bytes, slack->held->bytes), slack_free_bytes(slack));
 }

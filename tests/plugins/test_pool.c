@@ -237,17 +237,17 @@ static void warns_once_of_memory_in_pieces(void **state)
     const char *graph, *name, *remedy;
     bool grows;
     int count; /* of blocks; those of 160 are smaller than a granule */
-  } rows[] = {
-      {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
-       "\"growth\": \"mapped\" joins them", true, 40},
-      {"'stack': [{'type': 'pool', 'growth': 'mapped', 'initial_size': '160MiB'}, 'device']", "pool",
-       "a pool of their own", true, 160},
-      {"'stack': [{'type': 'pool', 'initial_size': '160MiB'}, 'async']", "pool", "a pool of their own", true, 40},
-      {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena", "a pool with \"growth\": \"mapped\"",
-       true, 40},
-      {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
-       "'device']",
-       "pool", "\"growth\": \"mapped\" joins them", false, 40}};
+  } rows[] = {{"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", "pool",
+               "\"growth\": \"mapped\" joins them", true, 40},
+              {"'stack': [{'type': 'pool', 'growth': 'mapped', 'initial_size': '160MiB'}, 'device']", "pool",
+               "a pool of their own", true, 160},
+              {"'stack': [{'type': 'pool', 'initial_size': '160MiB', 'maximum_size': '256MiB'}, 'async']", "pool",
+               "a pool of their own", true, 40},
+              {"'stack': [{'type': 'arena', 'arena_size': '160MiB'}, 'device']", "arena",
+               "a pool with \"growth\": \"mapped\"", true, 40},
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB', 'maximum_size': '160MiB'}, "
+               "'device']",
+               "pool", "\"growth\": \"mapped\" joins them", false, 40}};
   void *blocks[160], *large[2] = {NULL, NULL};
   (void)state;
   for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
@@ -276,7 +276,7 @@ static void warns_once_of_memory_in_pieces(void **state)
   }
 }
 
-/* Where idle memory moves, serves the request, or is little, nothing is said. */
+/* Where idle memory moves, serves the request, or is little, nothing is said; nor where the device has more left than is held. */
 static void warns_of_no_memory_that_serves(void **state)
 {
   static const struct {
@@ -285,7 +285,8 @@ static void warns_of_no_memory_that_serves(void **state)
     size_t bytes;
   } rows[] = {{"'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']", 40, 100 << 20},
               {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '160MiB'}, 'device']", 40, 4 << 20},
-              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '120MiB'}, 'device']", 30, 16 << 20}};
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '120MiB'}, 'device']", 30, 16 << 20},
+              {"'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '128MiB'}, 'device']", 32, 16 << 20}};
   void *blocks[40];
   (void)state;
   for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
