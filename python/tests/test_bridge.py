@@ -23,8 +23,8 @@ SOURCE = """
 #include <cstdlib>
 #pragma GCC visibility push(default)
 extern "C" const char *hipmm_bridge_install(void *const *functions, int is_under_run) {
-  if (is_under_run != !!functions[17]) return "the function of the run is missing";
-  for (int i = 0; i < 17; i++) if (!functions[i]) return "a function is missing";
+  if (is_under_run != !!functions[18]) return "the function of the run is missing";
+  for (int i = 0; i < 18; i++) if (!functions[i]) return "a function is missing";
   return std::getenv("REFUSAL");
 }
 static int is_current = 1;

@@ -153,14 +153,6 @@ def test_a_caller_without_the_gil_may_take_it_for_the_stack():
         ctypes.CDLL(path).hipmm_deallocate(None, ptr, ctypes.c_size_t(LARGE), None)
 
 
-@pytest.mark.graph({"runtime": "software", "stack": ["pool", "device"]})
-def test_nobody_is_asked_for_stacks_that_nobody_keeps():
-    kept = allocate()
-    text = ctypes.create_string_buffer(8192)
-    assert ctypes.CDLL(path_of_libhipmm()).hipmm_call_site(ctypes.c_size_t(LARGE), text, ctypes.c_size_t(8192)) == 0
-    del kept
-
-
 @pytest.mark.graph(tracked())
 def test_another_interpreter_is_left_alone():
     try:

@@ -118,7 +118,7 @@ descriptor descriptor 'option more must be given, and has a default' \
   "$(row more BYTES more ,.initial=\"1\",.flags=HIPMM_OPTION_REQUIRED)"
 descriptor descriptor 'value of_zoo is there twice' -DZOO_FIELDS=.values=zoo_descriptor_values,.n_values=2
 descriptor descriptor 'it is a source, and takes upstreams' -DZOO_FIELDS=.role=HIPMM_ROLE_SOURCE
-descriptor descriptor 'flags 0x200 are unknown' -DZOO_FIELDS=.flags=512
+descriptor descriptor 'flags 0x400 are unknown' -DZOO_FIELDS=.flags=1024
 descriptor values 'query of the value of_zoo' -DZOO_FIELDS=.values=zoo_descriptor_values,.n_values=1
 descriptor load 'hipmm_version' -DZOO_IMPORTS
 run 1 plugin test --seconds 0 --only imports "$work/zoo_descriptor.so"
