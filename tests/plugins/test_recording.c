@@ -1006,6 +1006,24 @@ static void reads_a_file_as_far_as_it_is_whole(void **state)
   free(data);
 }
 
+/* Commands keep tables of stacks by number: one that no recording gives would take gigabytes. */
+static void refuses_numbers_of_stacks_that_nobody_gives(void **state)
+{
+  struct record_event event = {.action = RECORD_ALLOCATE, .ptr = 256, .bytes = 1000, .stack = 1};
+  struct record_context context = {0};
+  char message[600];
+  size_t bytes;
+  (void)state;
+  char *data = record_of_200_events(&bytes), *at = data + RECORD_BLOCK_BYTES + sizeof(struct record_block);
+  at = record_put(at, &context, &event);
+  event.stack = UINT32_MAX;
+  record_put(at, &context, &event);
+  write_record("stacks", data, bytes);
+  assert_int_equal(try_to_read("stacks", message, sizeof message), 1);
+  assert_string_equal(message, "1 damaged block was skipped from the damage on");
+  free(data);
+}
+
 /* Nothing in a file is trusted: no damage leads the reader astray (the sanitizers look). */
 static void survives_every_damage(void **state)
 {
@@ -1087,6 +1105,7 @@ int main(int argc, char **argv)
       TEST(flies_from_no_bad_folder),
       TEST(refuses_what_cannot_be_a_record),
       TEST(reads_a_file_as_far_as_it_is_whole),
+      TEST(refuses_numbers_of_stacks_that_nobody_gives),
       TEST(survives_every_damage),
       TEST(has_a_clock_without_a_counter),
   };
