@@ -900,6 +900,27 @@ static void flies_above_each_device(void **state)
   unsetenv("HIPMM_FLIGHT");
 }
 
+/* A limit that leaves no room for what is kept makes no allocation fail. */
+static void flies_under_no_small_limit(void **state)
+{
+  struct rlimit before, small;
+  (void)state;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = before;
+  small.rlim_cur = RECORD_BLOCK_BYTES / 2;
+  setenv("HIPMM_FLIGHT", folder, 1);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  logged();
+  enum hipmm_status status = fixture_try("", "'stack': ['host']"), allocated = HIPMM_E_STATE;
+  void *ptr = NULL;
+  if (!status) allocated = hipmm_allocate(NULL, 1000, NULL, &ptr);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  unsetenv("HIPMM_FLIGHT");
+  assert_ok(allocated);
+  assert_contains(logged(), "raise the limit (ulimit -f)");
+  fixture_free(ptr, 1000, NULL);
+}
+
 /* The program runs on as it would without the variable. */
 static void flies_from_no_bad_folder(void **state)
 {
@@ -1102,6 +1123,7 @@ int main(int argc, char **argv)
       TEST(saves_into_no_other_record),
       TEST(saves_while_threads_record),
       TEST(flies_above_each_device),
+      TEST(flies_under_no_small_limit),
       TEST(flies_from_no_bad_folder),
       TEST(refuses_what_cannot_be_a_record),
       TEST(reads_a_file_as_far_as_it_is_whole),
