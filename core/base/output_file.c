@@ -289,6 +289,8 @@ const char *output_file_reason(int code)
 {
   switch (code) {
   case EBADF: return "the program has closed its descriptor, which was not the program's";
+  case EBUSY: return "another record or another process writes it";
+  case ESPIPE: return "it is not a regular file";
   case EBADFD: return "the program runs without this standard stream";
   case EMLINK: return "it has another name (a hard link), and is in a folder where other users can put files";
   case ENXIO: return "it is a pipe that nobody reads, or a socket";

@@ -11,14 +11,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GRAPH_FLIGHT_EVENTS = 1 << 16 };
+enum { GRAPH_FLIGHT_EVENTS = 1 << 16, GRAPH_FLIGHT_BYTES = 64 << 20 /* with the blocks of a thousand threads */ };
 
 static void graph_flight_warn(const char *folder, const char *reason)
 {
   log_line(HIPMM_LOG_WARNING, "init", "HIPMM_FLIGHT is \"%.500s\": %s; no events are kept", folder, reason);
+}
+
+/* The memory of the last events is a file to the system: with a smaller limit every allocation would fail, since the
+ * recording could not be made. */
+static bool graph_flight_fits(void)
+{
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= GRAPH_FLIGHT_BYTES;
 }
 
 /* The options: the name of a file in the folder, whose percent signs are doubled. NULL: an errno has the reason. */
@@ -80,6 +89,8 @@ void graph_add_flight(struct graph *graph)
   bool has_room = graph->n_nodes + graph->n_devices + 1 <= GRAPH_MAX_NODES;
   if (!options)
     graph_flight_warn(folder, strerror(errno));
+  else if (!graph_flight_fits())
+    graph_flight_warn(folder, "files may have fewer than 64 MiB here; raise the limit (ulimit -f)");
   else if (!has_room || graph_type(graph, "recording", &diagnostics, &plugin))
     graph_flight_warn(folder, has_room ? "the type recording is not installed" : "the graph has no room for more");
   for (size_t i = 0; plugin && i <= graph->n_devices; i++) {

@@ -23,7 +23,7 @@ struct module_search {
   struct stack_range range;
 };
 
-/* In the list of libraries; not for the program itself, whose own functions are no part of hipmm or Python. */
+/* In the list of libraries, of which the program is one: not 0 ends the search. */
 static int stack_traces_look_for_module(struct dl_phdr_info *info, size_t bytes, void *closure)
 {
   struct module_search *search = closure;

@@ -39,7 +39,7 @@ struct stack_traces {
   char *lines;            /* of Python, each once, with a 0 at its end; [0] is unused */
   size_t lines_bytes, lines_used;
   struct key_map lines_by_hash;    /* to the place of the line */
-  struct stack_range core, python; /* libhipmm, and the interpreter; empty: not known, or linked into the program */
+  struct stack_range core, python; /* libhipmm, unless the program has it; and what has the interpreter; empty: none */
   /* A C++ program has the function that demangles its names; others need none. */
   char *(*demangle)(const char *name, char *buffer, size_t *bytes, int *status);
 };

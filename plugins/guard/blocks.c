@@ -171,7 +171,7 @@ static enum hipmm_status blocks_quarantine(struct guard *guard, struct guard_rec
 {
   uint64_t most = guard_option(&guard->options.quarantine_size);
   struct memory *memory = &guard->memory;
-  bool keeps = record->upstream_bytes <= most && quarantine_reserve(guard);
+  bool keeps = record->upstream_bytes <= most && quarantine_reserve(guard, record->block.ptr);
   record->is_poisoned = keeps && guard_is_on(&guard->options.poison) &&
                         !memory_fill(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, memory->stream);
   enum hipmm_status status = memory_wait(memory);

@@ -119,8 +119,9 @@ static void guard_count(struct guard *guard, int64_t *values_out)
   values_out[GUARDED_COUNT] = counts.count;
   values_out[QUARANTINE_BYTES] = (int64_t)quarantine->bytes;
   values_out[QUARANTINE_COUNT] = (int64_t)quarantine->count;
-  values_out[METADATA_BYTES] = counts.metadata_bytes + stack_traces_metadata_bytes(&guard->traces) +
-                               (int64_t)(quarantine->capacity * sizeof *quarantine->items);
+  values_out[METADATA_BYTES] =
+      counts.metadata_bytes + stack_traces_metadata_bytes(&guard->traces) +
+      (int64_t)(quarantine->capacity * sizeof *quarantine->items + key_map_bytes(&quarantine->by_ptr));
   pthread_mutex_unlock(&guard->lock);
 }
 
@@ -215,6 +216,7 @@ static enum hipmm_status guard_create(const struct hipmm_services *services, con
   if (!guard) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   guard->services = services;
   guard->upstream = upstreams[0];
+  guard->quarantine.by_ptr.services = services;
   guard_set(guard, options);
   enum hipmm_status status = memory_open(&guard->memory, services);
   if (status) {

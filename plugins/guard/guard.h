@@ -89,8 +89,10 @@ struct guard_record {
 struct quarantine {
   struct guard_record *items;
   size_t capacity, head, count;
-  size_t leaving; /* removed and perhaps restored; their room is kept */
-  uint64_t bytes; /* of the upstream's blocks */
+  size_t leaving;        /* removed and perhaps restored; their room is kept */
+  uint64_t bytes;        /* of the upstream's blocks */
+  uint64_t left;         /* counts the blocks that have left */
+  struct key_map by_ptr; /* `left` of the block's turn, plus 1 */
 };
 
 enum { GUARD_CELLS = 1 << 13 };
@@ -181,10 +183,10 @@ void check_log_traces(struct guard *guard, const struct guard_record *record, en
  * Freed blocks are kept for a while, so that a late write finds no data of others and is detected. The device is current in
  * all calls. */
 
-/* Makes room for one more block. False when there is no host memory for it. The guard's lock is held. */
-bool quarantine_reserve(struct guard *guard);
+/* Makes room for one more block, at `ptr`. False when there is no host memory for it. The guard's lock is held. */
+bool quarantine_reserve(struct guard *guard, const void *ptr);
 
-/* Adds a block, for which there is room; the guard's lock is still held. */
+/* Adds the block, for which there is room; the guard's lock is still held. */
 void quarantine_add(struct guard *guard, const struct guard_record *record);
 
 /* The block that starts at `ptr`, or NULL; the lock is held. */

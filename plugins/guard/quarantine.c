@@ -27,10 +27,11 @@ static bool quarantine_grow(struct guard *guard)
   return true;
 }
 
-bool quarantine_reserve(struct guard *guard)
+bool quarantine_reserve(struct guard *guard, const void *ptr)
 {
-  const struct quarantine *quarantine = &guard->quarantine;
-  return quarantine->count + quarantine->leaving < quarantine->capacity || quarantine_grow(guard);
+  struct quarantine *quarantine = &guard->quarantine;
+  bool has_room = quarantine->count + quarantine->leaving < quarantine->capacity || quarantine_grow(guard);
+  return has_room && key_map_put(&quarantine->by_ptr, (uintptr_t)ptr, quarantine->left + quarantine->count + 1);
 }
 
 void quarantine_add(struct guard *guard, const struct guard_record *record)
@@ -46,27 +47,29 @@ static struct guard_record quarantine_remove_oldest(struct quarantine *quarantin
   quarantine->head = (quarantine->head + 1) & (quarantine->capacity - 1);
   quarantine->count--;
   quarantine->leaving++;
+  quarantine->left++;
+  key_map_extract(&quarantine->by_ptr, (uintptr_t)record.block.ptr);
   quarantine->bytes -= record.upstream_bytes;
   return record;
 }
 
+/* Without host memory for its place in the map, a second free of the block finds it no more. */
 static void quarantine_restore(struct quarantine *quarantine, const struct guard_record *record)
 {
   quarantine->head = (quarantine->head + quarantine->capacity - 1) & (quarantine->capacity - 1);
   *quarantine_item(quarantine, 0) = *record;
   quarantine->count++;
   quarantine->leaving--;
+  quarantine->left--;
+  (void)!key_map_put(&quarantine->by_ptr, (uintptr_t)record->block.ptr, quarantine->left + 1);
   quarantine->bytes += record->upstream_bytes;
 }
 
 const struct guard_record *quarantine_find(const struct guard *guard, const void *ptr)
 {
-  const struct guard_record *found = NULL;
-  for (size_t i = 0; i < guard->quarantine.count && !found; i++) {
-    const struct guard_record *record = quarantine_item(&guard->quarantine, i);
-    if (record->block.ptr == ptr) found = record;
-  }
-  return found;
+  const struct quarantine *quarantine = &guard->quarantine;
+  uint64_t turn = key_map_get(&quarantine->by_ptr, (uintptr_t)ptr);
+  return turn ? quarantine_item(quarantine, turn - 1 - quarantine->left) : NULL;
 }
 
 /* ---- Freeing ---- */
@@ -149,6 +152,7 @@ void quarantine_close(struct guard *guard)
       services->log(services, HIPMM_LOG_ERROR, "%p could not be freed: it is lost", record->upstream_ptr);
     quarantine_drop_traces(guard, record);
   }
+  key_map_clear(&quarantine->by_ptr);
   if (quarantine->items)
     services->host_free(services, quarantine->items, quarantine->capacity * sizeof *quarantine->items);
 }

@@ -203,29 +203,38 @@ static int record_file_open_memory(struct log_file *file_out)
   return 0;
 }
 
-/* Blocks that no thread has begun are left out. A thread that writes into its block stores the byte that ends it before what
- * leads further, so what is copied of it is whole events. */
-static int record_file_save_blocks(const struct record_file *file, int output)
+static bool record_file_has_begun(const char *blocks, uint64_t at)
 {
-  char *blocks = mmap(NULL, file->bytes, PROT_READ, MAP_SHARED, file->file.descriptor, 0);
-  int code = blocks == MAP_FAILED ? errno : 0;
-  for (uint64_t at = 0; !code && at < file->bytes; at += RECORD_BLOCK_BYTES)
-    if (!at || __atomic_load_n(&((struct record_block *)(blocks + at))->magic, __ATOMIC_RELAXED))
-      code = output_file_write(output, blocks + at, RECORD_BLOCK_BYTES, NULL);
-  if (blocks != MAP_FAILED) munmap(blocks, file->bytes);
-  return code;
+  return !at || __atomic_load_n(&((const struct record_block *)(blocks + at))->magic, __ATOMIC_RELAXED);
 }
 
-int record_file_save(struct record_file *file)
+/* Blocks that no thread has begun are left out. A thread that writes into its block stores the byte that ends it before what
+ * leads further, so what is copied of it is whole events. What the output has stays if there is no space. */
+static int record_file_save_blocks(const struct record_file *file, const char *blocks, const struct log_file *output)
 {
-  struct log_file output = {.descriptor = -1};
-  pthread_mutex_lock(&file->lock);
+  uint64_t saved_bytes = 0;
+  for (uint64_t at = 0; at < file->bytes; at += RECORD_BLOCK_BYTES)
+    saved_bytes += record_file_has_begun(blocks, at) * (uint64_t)RECORD_BLOCK_BYTES;
+  int code = output_file_allocate(output->descriptor, 0, saved_bytes);
+  if (code) (void)!output_file_truncate(output->descriptor, (off_t)output->bytes);
+  for (uint64_t at = saved_bytes = 0; !code && at < file->bytes; at += RECORD_BLOCK_BYTES) {
+    if (!record_file_has_begun(blocks, at)) continue; /* or a thread has ended its block meanwhile */
+    code = output_file_write(output->descriptor, blocks + at, RECORD_BLOCK_BYTES, NULL);
+    saved_bytes += RECORD_BLOCK_BYTES;
+  }
+  return code ? code : output_file_truncate(output->descriptor, (off_t)saved_bytes);
+}
+
+/* The lock is held. An errno; 0: done. */
+static int record_file_save_into(struct record_file *file, const struct log_file *output)
+{
   record_file_set_end(file);
   int code = log_file_is_open(&file->file) ? output_file_truncate(file->file.descriptor, (off_t)file->bytes) : EBADF;
-  if (!code) code = log_file_try(file->name, OUTPUT_FILE_EMPTY, &output);
-  if (!code) code = record_file_save_blocks(file, output.descriptor);
-  log_file_close(&output);
-  pthread_mutex_unlock(&file->lock);
+  if (code) return code;
+  char *blocks = mmap(NULL, file->bytes, PROT_READ, MAP_SHARED, file->file.descriptor, 0);
+  if (blocks == MAP_FAILED) return errno;
+  code = record_file_save_blocks(file, blocks, output);
+  munmap(blocks, file->bytes);
   return code;
 }
 
@@ -235,6 +244,7 @@ int record_file_save(struct record_file *file)
 static enum log_file_clash record_file_clash(const struct record_file *file, const struct log_file *opened)
 {
   for (struct record_file *other = all; other; other = other->next) {
+    if (other == file) continue;
     pthread_mutex_lock(&other->lock);
     bool is_same = log_file_is_same(&other->file, opened) ||
                    (file->kept_blocks && other->kept_blocks && !strcmp(file->name, other->name));
@@ -243,6 +253,21 @@ static enum log_file_clash record_file_clash(const struct record_file *file, con
       return other->services->device == file->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
   }
   return log_file_lock(opened) ? LOG_FILE_NO_CLASH : LOG_FILE_OTHER_PROCESS;
+}
+
+int record_file_save(struct record_file *file)
+{
+  struct log_file output = {.descriptor = -1};
+  pthread_mutex_lock(&all_lock);
+  int code = log_file_try(file->name, OUTPUT_FILE_MAP, &output);
+  if (!code && !output.is_regular) code = ESPIPE;
+  if (!code && record_file_clash(file, &output)) code = EBUSY;
+  pthread_mutex_lock(&file->lock);
+  if (!code) code = record_file_save_into(file, &output);
+  pthread_mutex_unlock(&file->lock);
+  log_file_close(&output);
+  pthread_mutex_unlock(&all_lock);
+  return code;
 }
 
 enum hipmm_status record_file_open(struct record_file *file, const struct hipmm_services *services,

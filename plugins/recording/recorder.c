@@ -167,6 +167,25 @@ static uint32_t *recorder_generation_of(struct recorder *recorder, uint32_t numb
   return &recorder->generations[number];
 }
 
+/* Where only the last events are kept, texts have blocks of their own, which stay. False if the file cannot grow. */
+static bool recorder_keep_text(struct recorder *recorder, const struct recorder_text *text, size_t bytes)
+{
+  uint32_t generation;
+  pthread_mutex_lock(&recorder->lock);
+  if (recorder->texts && (char *)recorder->texts + RECORD_BLOCK_BYTES - recorder->texts_at <= (ptrdiff_t)(2 + bytes)) {
+    record_block_release(recorder->texts, false);
+    recorder->texts = NULL;
+  }
+  if (!recorder->texts) {
+    recorder->texts = record_file_map_block(&recorder->file, 0, 0, &generation);
+    recorder->texts_at = (char *)(recorder->texts + 1);
+  }
+  bool has_room = recorder->texts;
+  if (has_room) recorder->texts_at = record_put_meta(recorder->texts_at, RECORD_META_STACK, text, bytes);
+  pthread_mutex_unlock(&recorder->lock);
+  return has_room;
+}
+
 /* Writes the text of the trace, unless the file of the thread's block has it. Leaves room for an event. False if the file
  * cannot grow. */
 static bool recorder_write_text(struct recorder *recorder, struct recorder_thread *thread, uint32_t number)
@@ -179,8 +198,12 @@ static bool recorder_write_text(struct recorder *recorder, struct recorder_threa
   if (is_there) return true;
   stack_traces_write(&recorder->traces, number, recorder_add_line, &text);
   size_t bytes = 2 * sizeof(uint32_t) + text.length;
-  if (!recorder_make_room(recorder, thread, 2 + bytes + RECORD_PUT_BYTES)) return false;
-  thread->at = record_put_meta(thread->at, RECORD_META_STACK, &text, bytes);
+  if (recorder->file.kept_blocks) {
+    if (!recorder_keep_text(recorder, &text, bytes)) return false;
+  } else {
+    if (!recorder_make_room(recorder, thread, 2 + bytes + RECORD_PUT_BYTES)) return false;
+    thread->at = record_put_meta(thread->at, RECORD_META_STACK, &text, bytes);
+  }
   pthread_mutex_lock(&recorder->lock);
   uint32_t *written = recorder_generation_of(recorder, number);
   if (written) *written = thread->generation;
@@ -232,6 +255,7 @@ void recorder_close(struct recorder *recorder)
     if (thread->block) recorder_end_block(recorder, thread);
     services->host_free(services, thread, sizeof *thread);
   }
+  if (recorder->texts) record_block_release(recorder->texts, false);
   if (recorder->generations)
     services->host_free(services, recorder->generations, recorder->n_generations * sizeof *recorder->generations);
   stack_traces_close(&recorder->traces);

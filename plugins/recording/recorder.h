@@ -36,6 +36,8 @@ struct recorder {
   struct stack_traces traces;
   uint32_t *generations; /* by number of a trace: the last file that has its text; under the lock */
   uint32_t n_generations;
+  struct record_block *texts; /* of traces, where only the last blocks of events are kept; NULL: none. Under the lock */
+  char *texts_at;
   atomic_uint_fast64_t lost_events; /* of threads without a recorder_thread */
 };
 

@@ -35,9 +35,9 @@ enum { RECORDING_FREE_NS = 10000000 };
 static void recording_settle(struct recording *recording)
 {
   const struct recorder *recorder = &recording->recorder;
-  bool is_plain = atomic_load(&recording->is_enabled) && !recorder->stack.stacks && recorder->file.uses_counter;
-  atomic_store(&recording->is_plain, is_plain);
-  if (atomic_load(&recording->is_held_new)) atomic_store(&recording->is_plain, false);
+  atomic_store(&recording->is_plain, !recorder->stack.stacks && recorder->file.uses_counter);
+  if (!atomic_load(&recording->is_enabled) || atomic_load(&recording->is_held_new))
+    atomic_store(&recording->is_plain, false); /* also if another thread has just changed them */
 }
 
 /* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
@@ -307,9 +307,9 @@ static const struct hipmm_option recording_option_table[] = {
      .initial = "0",
      .unit = "events",
      .doc =
-         "Keeps about so many last events in memory, 16 bytes each besides 64 KiB for each thread, and writes the file "
-         "when an allocation first fails for lack of memory, and at the action flush. 0: writes all events to the "
-         "file",
+         "Keeps about so many last events in memory, 16 bytes each besides 64 KiB for each thread and the texts of all "
+         "stacks, and writes the file when an allocation first fails for lack of memory, and at the action flush. 0: "
+         "writes all events to the file",
      .minimum = "0",
      .maximum = "100000000"},
     {.name = "enabled",

@@ -9,7 +9,9 @@
 #include <hipmm/stream.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char guarded[] = "'stack': ['guard', 'device']";
 static const char strict[] = "'stack': [{'type': 'guard', 'on_damage': 'error'}, 'device']";
@@ -681,6 +683,40 @@ static void samples_more_or_less_while_in_use(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+static int64_t processor_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* The processor's time for allocating and freeing many blocks that are not guarded. */
+static int64_t time_plain_blocks(void)
+{
+  int64_t start = processor_ns();
+  for (int i = 0; i < 4000; i++) fixture_free(fixture_allocate(100, NULL), 100, NULL);
+  return processor_ns() - start;
+}
+
+/* No free of a block without a guard looks through the quarantine. */
+static void frees_plain_blocks_at_once_however_many_are_kept(void **state)
+{
+  enum { KEPT = 16384 };
+  (void)state;
+  fixture_start("'stack': [{'type': 'guard', 'poison': false, 'zone_size': 8}, 'pool', 'device']");
+  void **blocks = calloc(KEPT, sizeof *blocks);
+  assert_non_null(blocks);
+  assert_ok(hipmm_set("devices/0/guard/sample_interval", "1000000000"));
+  int64_t empty = time_plain_blocks();
+  assert_ok(hipmm_set("devices/0/guard/sample_interval", "1"));
+  for (int i = 0; i < KEPT; i++) blocks[i] = fixture_allocate(1, NULL);
+  for (int i = 0; i < KEPT; i++) fixture_free(blocks[i], 1, NULL);
+  free(blocks);
+  assert_int_equal(fixture_value("guard", "quarantine_count"), KEPT);
+  assert_ok(hipmm_set("devices/0/guard/sample_interval", "1000000000"));
+  assert_in_range(time_plain_blocks(), 1, 10 * empty + 10000000);
+}
+
 static void refuses_bad_options(void **state)
 {
   static const struct fixture_refusal bad[] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
@@ -875,6 +911,7 @@ static const struct CMUnitTest others[] = {
     TEST(takes_new_options_while_in_use),
     TEST(guards_one_in_so_many),
     TEST(samples_more_or_less_while_in_use),
+    TEST(frees_plain_blocks_at_once_however_many_are_kept),
     TEST(refuses_bad_options),
     TEST(loses_nothing_whatever_fails),
     TEST(fails_to_verify_if_it_cannot_compare),

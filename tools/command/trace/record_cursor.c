@@ -44,6 +44,7 @@ static bool record_cursor_get_event(struct record_cursor *cursor, unsigned head)
   if (head & RECORD_STREAM && !record_cursor_get_stream(cursor)) return false;
   event->stack = 0;
   if (head & RECORD_STACK && !record_cursor_get_bytes(cursor, &event->stack, sizeof event->stack)) return false;
+  if (event->stack >= RECORD_MOST_STACKS) return false; /* tables are by number */
   uint64_t moved = zigzag >> 1 ^ -(zigzag & 1);
   cursor->context.ticks += ticks;
   cursor->context.ptr += head & RECORD_UNIT ? moved * 256 : moved;
