@@ -20,7 +20,7 @@ struct recording_options {
 struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
-  atomic_bool is_saved; /* what is kept, at the first allocation without memory */
+  atomic_bool is_saved;        /* what is kept, at the first allocation without memory */
   atomic_bool is_plain;        /* enabled, without stacks, and the clock is the processor's counter; nothing is new */
   atomic_bool is_held_new;     /* since the last event: see recording_notify_of_held() */
   atomic_uint_fast64_t due_ns; /* when the device is next asked for its free memory */
