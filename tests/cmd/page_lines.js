@@ -56,7 +56,7 @@ function makeElement(id) {
 }
 const byId = id => { if (!elements.has(id)) elements.set(id, makeElement(id)); return elements.get(id); };
 global.document = { getElementById: byId, createElement: () => makeElement(""), documentElement: { classList: { add() {} } },
-  querySelectorAll: query => query.includes("application/json") ? [byId("summary")] : [] };
+  querySelectorAll: query => query === ".memory" ? [byId("text-0")] : [] };
 global.location = { hash: "" };
 global.getComputedStyle = () => ({ getPropertyValue: name => name });
 global.devicePixelRatio = 1;

@@ -313,15 +313,41 @@ is held.tables.0.rows.0.1 60817408
 is held.tables.0.rows.1.0 '"private (1, 0)"'
 is held.tables.0.rows.1.3 0
 is held.tables.1.rows '[["0x6e00000", 10485760, 1048576, 1, "shared", "1 MiB since event 1"]]'
-is marks '[{"name": "step 0", "event": 0, "end": null}, {"name": "step 1", "event": 2, "end": 4}, {"name": "step 2", "event": 4, "end": null}]'
+is marks '[{"name": "step 0", "event": 0, "end": 2}, {"name": "step 1", "event": 2, "end": 4}, {"name": "step 2", "event": 4, "end": null}]'
 run 0 report segments.json -o segments.html --text
-prints '^- Held then are 5 segments: 4 without a live block (38 MiB, which can be given back), and 1 less'
-prints '^  25 MiB (52 %) of them idle.$'
+prints '^- It holds 5 segments then: 4 without a live block (38 MiB, which can be given back), and 1 less'
+prints '^  are held, 25 MiB (52 %) of them idle.$'
 # Seven steps in units of 2 MiB: the events between them, and the differences.
 are held '7 21 0 8 0 10 1 10 1 20 2 21 0 30 0 11' segments.html
 
+# Pools that the segments at the end tell, or the event of a release; names that are long or no UTF-8; and a step with many others
+# in it.
+python3 - <<'END' || exit 99
+import pickle
+MB, time = 1 << 20, 10**15
+def event(action, address, time_us, metadata="", **more):
+    return {"action": action, "addr": address * MB, "size": 20 * MB, "stream": 0, "time_us": time + time_us, "user_metadata": metadata, **more}
+def note(stage, name, time_us): return {"stage": stage, "name": name, "device": 0, "time_us": time + time_us}
+events = [event("segment_alloc", 100, 0), event("alloc", 100, 10, "XX"), event("free_requested", 100, 20, "é" * 450),
+          event("segment_free", 200, 30, segment_pool_id=(0, 3)), event("alloc", 100, 40)]
+notes = [note("START", "outer", 5), *(note(stage, "inner", 22) for i in range(2100) for stage in ("START", "END")), note("END", "outer", 25)]
+segment = {"address": 100 * MB, "total_size": 20 * MB, "segment_pool_id": (2, 0), "stream": 0, "blocks": []}
+snapshot = {"device_traces": [events], "segments": [segment], "external_annotations": notes}
+open("named.pickle", "wb").write(pickle.dumps(snapshot, 4).replace(b"XX", b"\xff\xfe"))
+END
+run 0 report --text named.pickle -o named.html
+prints '^- Of 2103 steps of the program the report has the first 2000.$'
+run 0 report --json named.pickle
+is held.tables.0.rows '[["private (0, 3)", 20971520, 0, 0, "\u2588\u2588\u2588"], ["private (2, 0)", 20971520, 0, 20971520, "\u2588\u2588\u2588"]]'
+is marks.0 '{"name": "outer", "event": 0, "end": 2}'
+is marks.1 '{"name": "??", "event": 0, "end": 1}'
+is marks.2.end 2
+! grep -q '"end": null' "$work/out" || fail "a step has no end"
+
 # ---- Jobs ----
 
+mkdir job/folder
+mkfifo job/fifo # which nobody writes
 touch job/.hidden job/old.html
 run 0 report --json job
 is title '"rank1.json and 2 more"'
@@ -331,8 +357,9 @@ is job.members.2.name '"rank10.json"'
 is memories.1.first_failure.live_bytes 5242880
 run 0 report job -o job.html --text
 prints '^- 2 of 3 fail. The first is rank10.json, 0.01 s after its first event. Times count from the first'
-prints '^- The device had at least 11 MiB left, at event 5, by 1 of its answers.'
+prints '^- The device was asked 1 time for its free memory: at least 11 MiB were left, at event 5.'
 [ "$(grep -c '<svg' job.html)" = 3 ] && [ "$(grep -o '<path class="held"' job.html | wc -l)" = 3 ] || fail "the small plots of a job"
+grep -q 'href="#text-2"' job.html && grep -q 'id="text-2"' job.html || fail "the plot of a memory leads nowhere"
 mkdir empty
 run 1 report empty
 says '^hipmm: report: empty: the folder has no logs$'

@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool folder_is(const char *file)
+/* The type, as of st_mode; 0: nothing is there. */
+static mode_t folder_type(const char *file)
 {
   struct stat status;
-  return stat(file, &status) == 0 && S_ISDIR(status.st_mode);
+  return stat(file, &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
 /* Hidden files are no logs, nor are pages that were written beside them. */
@@ -41,7 +42,8 @@ static bool folder_add_all(struct folder_files *files, const char *folder)
   if (!good) say("report: %s: %s", folder, strerror(errno));
   for (int i = 0; i < n; i++) {
     int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-    if (good && length > 0 && (size_t)length < sizeof path && !folder_is(path) && !folder_add(files, path)) {
+    if (good && length > 0 && (size_t)length < sizeof path && folder_type(path) == S_IFREG &&
+        !folder_add(files, path)) {
       say("report: %s: out of memory, or more than %d logs", folder, TRACE_MOST_LOGS);
       good = false;
     }
@@ -61,7 +63,7 @@ bool folder_expand(struct folder_files *files, char *const *operands, size_t n)
   bool good = files->items != NULL;
   if (!good) say("report: out of memory");
   for (size_t i = 0; good && i < n; i++)
-    if (folder_is(operands[i])) {
+    if (folder_type(operands[i]) == S_IFDIR) {
       good = folder_add_all(files, operands[i]);
     } else if (!folder_add(files, operands[i])) {
       say("report: out of memory, or more than %d logs", TRACE_MOST_LOGS);

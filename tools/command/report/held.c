@@ -256,9 +256,9 @@ static json_t *held_pin_table(const struct held *held, json_t *sentences)
   }
   free(pins);
   output_add_sentence(sentences,
-                      "Held then are %zu segments: %zu without a live block (%s, which can be given back), and %zu "
+                      "It holds %zu segment%s then: %zu without a live block (%s, which can be given back), and %zu "
                       "less than half live, which pin %s.",
-                      n, unused, UNITS_BYTES(unused_bytes), pinned, UNITS_BYTES(pinned_bytes));
+                      n, text_plural(n), unused, UNITS_BYTES(unused_bytes), pinned, UNITS_BYTES(pinned_bytes));
   return table;
 }
 
@@ -272,11 +272,12 @@ static unsigned held_percent(uint64_t part, uint64_t whole)
 static void held_tell(const struct held *held, uint64_t live_peak, json_t *sentences)
 {
   const uint64_t idle = held->at_live_peak > live_peak ? held->at_live_peak - live_peak : 0;
-  output_add_sentence(sentences,
-                      "At most %s are held from the device: after event %u. At the peak of live bytes %s are held, %s "
-                      "(%u %%) of them idle.",
-                      UNITS_BYTES(held->peak), (unsigned)held->peak_event, UNITS_BYTES(held->at_live_peak),
-                      UNITS_BYTES(idle), held_percent(idle, held->at_live_peak));
+  output_add_sentence(
+      sentences,
+      "The allocator held at most %s of the device: after event %u. At the peak of live bytes %s are held, %s "
+      "(%u %%) of them idle.",
+      UNITS_BYTES(held->peak), (unsigned)held->peak_event, UNITS_BYTES(held->at_live_peak), UNITS_BYTES(idle),
+      held_percent(idle, held->at_live_peak));
   if (held->bytes <= held->live_bytes) return;
   output_add_sentence(sentences, "Most is idle after event %u: %s are held, and %s of that are live (%u %%).",
                       (unsigned)held->event, UNITS_BYTES(held->bytes), UNITS_BYTES(held->live_bytes),
@@ -288,8 +289,10 @@ static void held_tell_free(const struct blocks *blocks, json_t *sentences)
   const struct block_level *least = blocks->device_free.items;
   for (size_t i = 1; i < blocks->device_free.n; i++)
     if (blocks->device_free.items[i].bytes < least->bytes) least = &blocks->device_free.items[i];
-  output_add_sentence(sentences, "The device had at least %s left, at event %u, by %zu of its answers.",
-                      UNITS_BYTES(least->bytes), (unsigned)held_event(blocks, least->event), blocks->device_free.n);
+  output_add_sentence(sentences,
+                      "The device was asked %zu time%s for its free memory: at least %s were left, at event %u.",
+                      blocks->device_free.n, text_plural(blocks->device_free.n), UNITS_BYTES(least->bytes),
+                      (unsigned)held_event(blocks, least->event));
 }
 
 json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t live_peak, json_t *sentences)

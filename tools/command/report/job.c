@@ -54,6 +54,7 @@ static json_t *job_table(const json_t *members)
                                                 {"over its events", "line"},
                                                 {NULL, NULL}};
   json_t *table = table_make("Each memory", columns), *member;
+  const uint64_t top = job_top(members);
   char line[4 * JOB_COLUMNS], failure[64];
   size_t i;
   json_array_foreach(members, i, member)
@@ -66,7 +67,7 @@ static json_t *job_table(const json_t *members)
     json_t *row = json_pack("{s:I, s:o, s:o, s:s}", "peak_bytes", (json_int_t)lines_count(member, "peak_bytes"), "held",
                             held ? json_integer((json_int_t)held) : json_null(), "failure",
                             json_is_object(first) ? json_string(failure) : json_null(), "line",
-                            text_spark(most, job_top(members), JOB_COLUMNS, line));
+                            text_spark(most, top, JOB_COLUMNS, line));
     table_add(table, columns, lines_text(member, "name"), row);
     json_decref(row);
   }
@@ -155,7 +156,7 @@ static void job_html_member(FILE *file, const json_t *member, size_t index, uint
   const uint64_t held = lines_count(member, "held_peak_bytes");
   const json_t *failure = json_object_get(member, "first_failure");
   fprintf(file,
-          "<figure><a href=\"#%zu\"><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+          "<figure><a href=\"#text-%zu\"><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
           index, JOB_POINTS, JOB_HEIGHT);
   job_svg_line(file, json_object_get(member, "most"), top, "live", true);
   job_svg_line(file, json_object_get(member, "held"), top, "held", false);
@@ -170,11 +171,12 @@ static void job_html_member(FILE *file, const json_t *member, size_t index, uint
 void job_html(FILE *file, const json_t *job)
 {
   const json_t *members = json_object_get(job, "members");
+  const uint64_t top = job_top(members);
   size_t i;
   json_t *member;
   if (!job) return;
   page_sentences(file, "All memories", json_object_get(job, "findings"));
   fputs("<div class=\"wide multiples\">\n", file);
-  json_array_foreach(members, i, member) job_html_member(file, member, i, job_top(members));
+  json_array_foreach(members, i, member) job_html_member(file, member, i, top);
   fputs("</div>\n", file);
 }

@@ -1,19 +1,19 @@
 "use strict";
 (() => {
   const byId = id => document.getElementById(id);
-  // The page has the data of several memories, each with a number behind its names; the part of the address behind "#" chooses.
-  const titles = [...document.querySelectorAll("script[type='application/json']")].map(data => JSON.parse(data.textContent).title);
-  const which = Math.min(Math.max(0, parseInt(location.hash.slice(1)) || 0), titles.length - 1), suffix = which ? "-" + which : "";
+  // The page has the data of several memories, each with a number behind its names; "#text-NUMBER" in the address chooses.
+  const memories = [...document.querySelectorAll(".memory")];
+  const which = Math.min(Math.max(0, parseInt(location.hash.slice(6)) || 0), memories.length - 1), suffix = which ? "-" + which : "";
   const summary = JSON.parse(byId("summary" + suffix).textContent);
-  if (titles.length > 1) {
+  if (memories.length > 1) {
     const choice = byId("memory");
-    choice.append(...titles.map((title, i) => new Option(title, i, i === which, i === which)));
-    choice.addEventListener("change", () => { location.hash = choice.value; });
+    choice.append(...memories.map((memory, i) => new Option(memory.querySelector("h2").textContent, i, i === which, i === which)));
+    choice.addEventListener("change", () => { location.hash = "text-" + choice.value; });
     addEventListener("hashchange", () => location.reload());
     byId("memory-choice").hidden = false;
   }
   document.documentElement.classList.add("has-script");
-  byId("text-" + which).classList.add("is-chosen");
+  memories[which].classList.add("is-chosen");
 
   // ---- Data -------------------------------------------------------------------------------------------------------
 
@@ -68,21 +68,30 @@
   const isWhole = summary.kept_blocks === summary.allocations;
   const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1;
 
+  // How many of the first `most` numbers pass a test that none passes behind one that fails.
+  function countOf(most, passes) {
+    let low = 0;
+    while (low < most) {
+      const middle = low + most >> 1;
+      if (passes(middle)) low = middle + 1; else most = middle;
+    }
+    return low;
+  }
+  // A value for each event, of the parts of a timeline.
+  const spread = parts => Float64Array.from({ length: events }, (_, i) => parts[Math.floor(i * parts.length / events)]);
+
   // Live bytes after each event: exact if the page has all blocks.
-  const live = new Float64Array(events);
+  const live = isWhole ? new Float64Array(events) : spread(summary.timeline.most);
   if (isWhole) {
     for (let i = 0; i < n; i++) {
       live[from[i]] += size[i];
       if (to[i] < events) live[to[i]] -= size[i];
     }
     for (let i = 1; i < events; i++) live[i] += live[i - 1];
-  } else {
-    const most = summary.timeline.most;
-    for (let i = 0; i < events; i++) live[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
   }
 
   // The bytes of the pages of 2 MiB with live blocks after each event.
-  const pages = new Float64Array(events);
+  const pages = isWhole ? new Float64Array(events) : spread(summary.timeline.pages);
   if (isWhole) {
     const next = numbersOf("pages"), allocates = new Uint8Array(events);
     for (let i = 0; i < n; i++) allocates[from[i]] = 1;
@@ -90,9 +99,6 @@
       const number = next(), otherWay = number >= 2 ** 30;
       pages[i] = sum += (otherWay ? number - 2 ** 30 : number) * (allocates[i] ? 1 : -1) * (otherWay ? -1 : 1) * summary.fragmentation.page_bytes;
     }
-  } else {
-    const most = summary.timeline.pages;
-    for (let i = 0; i < events; i++) pages[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
   }
   const held = levelsOf("held"), free = levelsOf("device_free"), marks = summary.marks || [];
   const segments = [];
@@ -116,12 +122,8 @@
       height += ranges[i + 1] - ranges[i];
     }
     const placeOf = where => {
-      let low = 0, high = starts.length - 1;
-      while (low < high) {
-        const middle = low + high + 1 >> 1;
-        if (ranges[2 * middle] <= where) low = middle; else high = middle - 1;
-      }
-      return starts.length ? starts[low] + where - ranges[2 * low] : 0;
+      const range = Math.max(0, countOf(starts.length, i => ranges[2 * i] <= where) - 1);
+      return starts.length ? starts[range] + where - ranges[2 * range] : 0;
     };
     for (let i = 0; i < n; i++) place[i] = placeOf(address[i]);
     for (const segment of segments) segment.place = placeOf(segment.address);
@@ -151,11 +153,7 @@
     return times[left] + (times[right] - times[left]) * (at - left);
   }
   function eventAt(time) {
-    let low = 0, high = times.length - 1;
-    while (low < high) {
-      const middle = low + high + 1 >> 1;
-      if (times[middle] <= time) low = middle; else high = middle - 1;
-    }
+    const low = Math.max(0, countOf(times.length, i => times[i] <= time) - 1);
     const step = low + 1 < times.length ? times[low + 1] - times[low] : 0;
     const at = low + (step > 0 ? Math.min(1, (time - times[low]) / step) : 0);
     return at * Math.max(1, events - 1) / Math.max(1, times.length - 1);
@@ -309,12 +307,7 @@
   function boundsOf(values, at, width) {
     const most = new Float64Array(width).fill(-1), least = new Float64Array(width).fill(Infinity);
     const first = Math.max(0, Math.floor(toEvent(start))), last = Math.min(events - 1, Math.ceil(toEvent(end)));
-    let i = first;
-    if (at) {
-      let high = at.length;
-      for (i = 0; i < high;) { const middle = i + high >> 1; if (at[middle] > first) high = middle; else i = middle + 1; }
-      i = Math.max(0, i - 1);
-    }
+    let i = at ? Math.max(0, countOf(at.length, i => at[i] <= first) - 1) : first;
     for (; i < values.length && (at ? at[i] : i) <= last; i++) {
       const left = Math.max(0, Math.floor(pixelOf(at ? at[i] : i, width)));
       const next = at ? (i + 1 < at.length ? at[i + 1] : events) : i + 1;
@@ -367,12 +360,13 @@
     }
     context.stroke();
   }
-  // The steps of the program: a line where each begins, and its name if there is room.
+  // The steps of the program: if there is room, a line where each begins, and its name.
   function drawMarks(context, width, bottom, scale) {
-    let room = 0;
+    let room = 0, line = -Infinity;
     for (const mark of marks) {
       const x = pixelOf(mark.event, width);
-      if (x < 0 || x > width) continue;
+      if (x < 0 || x > width || x < line + 8 * scale) continue;
+      line = x;
       context.fillStyle = paint("--line");
       context.fillRect(x, 14 * scale, scale, bottom - 14 * scale);
       if (x < room) continue;
@@ -511,8 +505,7 @@
     const event = Math.max(0, Math.min(events - 1, Math.floor(toEvent(at))));
     let text = eventName(event) + ": " + bytes(live[event]) + " live", title = "";
     for (const [levels, word] of [[held, " held"], [free, " free on the device"]]) {
-      let i = levels.at.length;
-      while (i > 0 && levels.at[i - 1] > event) i--;
+      const i = countOf(levels.at.length, i => levels.at[i] <= event);
       if (i) text += ", " + bytes(levels.values[i - 1]) + word;
     }
     const mark = marks.filter(mark => mark.event <= event && (mark.end === null || event < mark.end)).pop();

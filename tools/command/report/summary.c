@@ -205,17 +205,19 @@ static json_t *summary_counts(const struct blocks *blocks, const struct summary_
 }
 
 /* What the program said of its work, in order. */
-static json_t *summary_marks(const struct blocks *blocks)
+static json_t *summary_marks(const struct blocks *blocks, json_t *findings)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < blocks->n_marks && i < SUMMARY_MARKS; i++) {
     const struct block_mark *mark = &blocks->marks[i];
     const char *name = stack_texts_get(&blocks->mark_names, mark->name);
-    json_t *text = json_stringn_nocheck(name ? name : "", name ? strcspn(name, "\n") : 0);
     json_t *end = mark->to == BLOCK_IS_LIVE ? json_null() : json_integer((json_int_t)mark->to);
-    json_array_append_new(array,
-                          json_pack("{s:o, s:I, s:o}", "name", text, "event", (json_int_t)mark->from, "end", end));
+    json_array_append_new(array, json_pack("{s:o, s:I, s:o}", "name", output_json_string(name ? name : ""), "event",
+                                           (json_int_t)mark->from, "end", end));
   }
+  if (blocks->n_marks > SUMMARY_MARKS)
+    output_add_sentence(findings, "Of %zu steps of the program the report has the first %d.", blocks->n_marks,
+                        SUMMARY_MARKS);
   return array;
 }
 
@@ -237,8 +239,8 @@ static void summary_moments(const struct blocks *blocks, const struct summary_cu
   json_object_set_new(summary, "timeline", summary_timeline(blocks, curve, &bins));
   json_t *findings = findings_tell(blocks, curve->live, curve->peak, &pages);
   json_object_set_new(summary, "held", held_summary(blocks, curve->live, curve->peak, findings));
+  json_object_set_new(summary, "marks", summary_marks(blocks, findings));
   json_object_set_new(summary, "findings", findings);
-  json_object_set_new(summary, "marks", summary_marks(blocks));
 }
 
 json_t *summary_make(const struct blocks *blocks, const char *title)

@@ -173,7 +173,7 @@ static int top_run(int argc, char **argv)
   const struct argument rows[] = {
       {"once", NULL, "print the table once: the default if standard output is no terminal", .flag = &once},
       {"json", NULL, "print one JSON object", .flag = &as_json},
-      {"plain", NULL, "print a table after the other, without escape sequences and bars, for logs and screen readers",
+      {"plain", NULL, "print one table after another, without escape sequences and bars, for logs and screen readers",
        .flag = &top.screen.is_plain},
       {"interval", "TIME", "seconds between two looks; 1 by default", .value = &interval},
       {"process", "NUMBER", "show only this process", .number = &top.only, .least = 1, .most = TOP_MOST_PROCESS},
@@ -195,11 +195,10 @@ const struct command top_command = {
     "top", "show the memory of running programs", "",
     "Shows the processes that publish their memory: what they hold of each device together; for each device and "
     "resource the live and the reserved bytes, their peaks, blocks, allocations a second, and the recent course, as "
-    "far "
-    "as the columns have room; and below a row what is idle in pieces, or in the tiers of `spilling`. The row "
+    "far as the columns have room; and below a row what is idle in pieces, or in the tiers of `spilling`. The row "
     "private_pools is PyTorch's: what it keeps idle for captured graphs. Devices have the numbers that each process "
-    "gives them. A process publishes with HIPMM_PUBLISH=1 in "
-    "its environment, or with \"publish\": true in its hipmm.json. That costs the threads that allocate nothing.\n"
+    "gives them. A process publishes with HIPMM_PUBLISH=1 in its environment, or with \"publish\": true in its "
+    "hipmm.json. That costs the threads that allocate nothing.\n"
     "\n"
     "Users see their own processes, root sees all.",
     top_run};

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More marks than a page can show are left out. */
+/* More marks than a page can show are left out; and of more that are open the first do not end. */
 enum { BLOCKS_TELL_EVENTS = 1 << 14, BLOCKS_MOST_MARKS = 1 << 16, BLOCKS_OPEN_MARKS = 64 };
 
 struct blocks_reader {
@@ -23,6 +23,8 @@ struct blocks_reader {
   const struct trace_rows *lines_of;
   struct key_map lines; /* of the stacks of that log: see stack_texts_copy() */
   int64_t first_time;
+  size_t n_open;
+  uint32_t open_marks[BLOCKS_OPEN_MARKS]; /* those that have not ended, in order */
 };
 
 /* The index of a value. False: out of memory. */
@@ -134,33 +136,44 @@ static bool blocks_add_level(struct block_levels *levels, uint64_t bytes, uint32
   return true;
 }
 
-/* Ends the last mark with that name, or with any name if it has none. */
-static void blocks_end_mark(struct blocks *blocks, uint32_t name, uint32_t event)
+static void blocks_close_mark(struct blocks_reader *reader, size_t at)
 {
-  for (size_t i = blocks->n_marks; i-- > 0 && blocks->n_marks - i <= BLOCKS_OPEN_MARKS;) {
-    struct block_mark *mark = &blocks->marks[i];
-    if (mark->to != BLOCK_IS_LIVE || (name && mark->name != name)) continue;
+  reader->n_open--;
+  memmove(reader->open_marks + at, reader->open_marks + at + 1, (reader->n_open - at) * sizeof *reader->open_marks);
+}
+
+/* Ends the last mark with that name. */
+static void blocks_end_mark(struct blocks_reader *reader, uint32_t name, uint32_t event)
+{
+  for (size_t i = reader->n_open; i-- > 0;) {
+    struct block_mark *mark = &reader->blocks->marks[reader->open_marks[i]];
+    if (mark->name != name) continue;
     mark->to = event;
+    blocks_close_mark(reader, i);
     return;
   }
 }
 
-static bool blocks_add_mark(struct blocks *blocks, const struct trace_row *row, const struct trace_rows *rows)
+static bool blocks_add_mark(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
+  struct blocks *blocks = reader->blocks;
   const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
   const uint32_t event = (uint32_t)blocks->n_events;
   uint32_t name = 0;
   if (text && !stack_texts_add(&blocks->mark_names, text, &name)) return false;
-  if (row->action == TRACE_MARK_END) return blocks_end_mark(blocks, name, event), true;
+  if (row->action == TRACE_MARK_END) return blocks_end_mark(reader, name, event), true;
   if (blocks->n_marks == BLOCKS_MOST_MARKS) return true;
   if (!array_grow(&blocks->marks, blocks->n_marks, &blocks->marks_capacity, sizeof *blocks->marks)) return false;
+  if (reader->n_open == BLOCKS_OPEN_MARKS) blocks_close_mark(reader, 0);
+  reader->open_marks[reader->n_open++] = (uint32_t)blocks->n_marks;
   blocks->marks[blocks->n_marks++] = (struct block_mark){event, BLOCK_IS_LIVE, name};
   return true;
 }
 
 /* A row that is not of blocks. */
-static bool blocks_add_other(struct blocks *blocks, const struct trace_row *row, const struct trace_rows *rows)
+static bool blocks_add_other(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
+  struct blocks *blocks = reader->blocks;
   const uint32_t event = (uint32_t)blocks->n_events;
   switch (row->action) {
   case TRACE_HELD: return blocks_add_level(&blocks->held, row->bytes, event);
@@ -172,7 +185,7 @@ static bool blocks_add_other(struct blocks *blocks, const struct trace_row *row,
   case TRACE_RELEASE:
     return segments_release(&blocks->segments, event, row->pointer, row->bytes) &&
            blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
-  default: return blocks_add_mark(blocks, row, rows);
+  default: return blocks_add_mark(reader, row, rows);
   }
 }
 
@@ -207,9 +220,9 @@ static bool blocks_read_logs(struct blocks_readers *readers, struct trace_logs *
   progress_start(&progress, "reading");
   while (good && trace_logs_next(logs, &row, &rows)) {
     struct blocks_reader *reader = blocks_readers_find(readers, &row->space);
-    good = reader && reader->blocks->n_events < BLOCK_IS_LIVE &&
-           (trace_action_is_of_blocks(row->action) ? blocks_add(reader, row, rows)
-                                                   : blocks_add_other(reader->blocks, row, rows));
+    good =
+        reader && reader->blocks->n_events < BLOCK_IS_LIVE &&
+        (trace_action_is_of_blocks(row->action) ? blocks_add(reader, row, rows) : blocks_add_other(reader, row, rows));
     if (++readers->events % BLOCKS_TELL_EVENTS) continue;
     trace_logs_progress(logs, &done, &total);
     progress_show(&progress, done, total);

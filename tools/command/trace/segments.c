@@ -73,6 +73,13 @@ bool segments_hold(struct segments *segments, uint32_t event, uint64_t address, 
          segments_add(segments, (struct segment){address, bytes, event, SEGMENT_IS_HELD, pool, ++segments->calls, 0});
 }
 
+uint32_t segments_pool(const struct segments *segments, uint64_t address)
+{
+  const size_t place = segments_find(segments, address);
+  const struct segment *segment = place < segments->n_held ? &segments->items[segments->held[place]] : NULL;
+  return segment && segment->address <= address ? segment->pool : 0;
+}
+
 void segments_clear(struct segments *segments)
 {
   free(segments->items);

@@ -33,6 +33,9 @@ bool segments_hold(struct segments *segments, uint32_t event, uint64_t address, 
 /* Gives memory back: a part of a segment, or several. What is not held does not count. False: out of memory. */
 bool segments_release(struct segments *segments, uint32_t event, uint64_t address, uint64_t bytes);
 
+/* The pool of what is held at an address; 0 if nothing is. */
+uint32_t segments_pool(const struct segments *segments, uint64_t address);
+
 void segments_clear(struct segments *segments);
 
 #endif

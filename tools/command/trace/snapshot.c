@@ -56,6 +56,7 @@ static void snapshot_close(void *reader)
   free(snapshot->traces);
   trace_live_clear(&snapshot->live);
   key_map_clear(&snapshot->stacks);
+  key_map_clear(&snapshot->pools);
   key_map_clear(&snapshot->lines);
   tree_clear(&snapshot->tree);
   free(snapshot->data);
@@ -120,28 +121,26 @@ static void *snapshot_open(struct trace_lines *lines, char *message, size_t mess
 /* The number of a note's text. */
 static bool snapshot_name(struct snapshot *snapshot, const struct tree_value *name, uint32_t *number_out)
 {
-  char line[SNAPSHOT_NAME_BYTES + 2];
-  snprintf(line, SNAPSHOT_NAME_BYTES, "%.*s", (int)(name && name->length < 400 ? name->length : 0),
-           name ? name->text : "");
-  size_t length = text_make_plain(line);
-  memcpy(line + length, "\n", 2);
+  char line[SNAPSHOT_NAME_BYTES + 1];
+  size_t length = !name ? 0 : name->length < sizeof line ? name->length : sizeof line - 1;
+  while (length && length < name->length && (name->text[length] & 0xc0) == 0x80) length--; /* within a character */
+  snprintf(line, sizeof line, "%.*s", (int)length, length ? name->text : "");
+  text_make_plain(line);
   return stack_texts_add(&snapshot->texts, line, number_out);
 }
 
 /* Whether the event has a row before it, of what the program says of it or what the device has left. */
-static bool snapshot_has_more(struct snapshot *snapshot, const struct snapshot_event *event, struct trace_row *row)
+static bool snapshot_has_more(struct snapshot *snapshot, const struct snapshot_event *event, struct trace_row *row,
+                              const struct tree_value **name_out)
 {
-  static const struct tree_value nothing = {.kind = TREE_TEXT};
   const struct tree_value **told = &snapshot->traces[event->trace].metadata;
   const struct tree_value *metadata = tree_get(event->entry, "user_metadata", TREE_TEXT);
   const int64_t bytes = tree_get_number(event->entry, "device_free", -1);
-  if (!metadata) metadata = &nothing;
-  const bool is_told =
-      !*told ? !metadata->length
-             : metadata->length == (*told)->length && memcmp(metadata->text, (*told)->text, metadata->length) == 0;
-  if (!is_told) {
-    row->action = metadata->length ? TRACE_MARK : TRACE_MARK_END;
-    *told = metadata->length ? metadata : NULL;
+  if (metadata && !metadata->length) metadata = NULL;
+  if (metadata != *told && !(metadata && *told && tree_texts_are_equal(metadata, *told))) {
+    row->action = *told ? TRACE_MARK_END : TRACE_MARK; /* what was told before ends first */
+    *name_out = *told ? *told : metadata;
+    *told = *told ? NULL : metadata;
     return true;
   }
   if (row->action != TRACE_ALLOCATE_FAILURE || bytes < 0 || snapshot->has_told_free) return false;
@@ -167,14 +166,14 @@ static bool snapshot_next_row(struct snapshot *snapshot, const struct snapshot_b
     return snapshot_stack_of(snapshot, before->frames, &row->stack);
   }
   const struct snapshot_event *event = &snapshot->events[snapshot->next_event];
+  const struct tree_value *name = NULL;
   snapshot_read_event(snapshot, event->entry, &snapshot->traces[event->trace].space, row);
-  if (snapshot_has_more(snapshot, event, row))
-    return row->action != TRACE_MARK ||
-           snapshot_name(snapshot, tree_get(event->entry, "user_metadata", TREE_TEXT), &row->stack);
-  snapshot->next_event++;
-  snapshot->has_told_free = false;
+  if (!snapshot_has_more(snapshot, event, row, &name)) {
+    snapshot->next_event++;
+    snapshot->has_told_free = false;
+  }
   if (row->action == TRACE_MARK || row->action == TRACE_MARK_END)
-    return snapshot_name(snapshot, tree_get(event->entry, "name", TREE_TEXT), &row->stack);
+    return snapshot_name(snapshot, name ? name : tree_get(event->entry, "name", TREE_TEXT), &row->stack);
   return snapshot_stack_of(snapshot, tree_get(event->entry, "frames", TREE_LIST), &row->stack);
 }
 

@@ -37,6 +37,7 @@ struct snapshot {
   bool has_told_free;     /* the free memory of the device, of the next event */
   struct trace_live live; /* while the events are collected */
   struct key_map stacks;  /* place of the frames to number */
+  struct key_map pools;   /* entry of a segment to its pool, if the segments at the end alone tell it */
   struct stack_texts texts;
   struct key_map lines; /* of frames */
   uint64_t process;     /* whose events or segments are collected: of a list, the place of the snapshot */

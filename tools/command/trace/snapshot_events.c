@@ -114,7 +114,8 @@ bool snapshot_read_event(struct snapshot *snapshot, const struct tree_value *ent
   bool is_read = snapshot_action(entry, &row->action, &is_known);
   snapshot->n_unknown += !is_read && !is_known;
   if (row->action == TRACE_ALLOCATE_FAILURE) row->pointer = 0;
-  if (row->action == TRACE_HOLD) row->pool = snapshot_pool(entry);
+  if (row->action == TRACE_HOLD || row->action == TRACE_RELEASE) row->pool = snapshot_pool(entry);
+  if (row->action == TRACE_HOLD && !row->pool) row->pool = (uint32_t)key_map_get(&snapshot->pools, (uintptr_t)entry);
   return is_read;
 }
 
@@ -178,7 +179,7 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
 /* ---- Segments -------------------------------------------------------------------------------------------------- */
 
 /* What the allocator held before the events: what it holds at the end, after its events have been undone from the last to the
- * first. */
+ * first. Most releases of PyTorch name the pool of a segment at the end only. */
 static bool snapshot_undo(struct snapshot *snapshot, size_t first_event, struct segments *held)
 {
   struct trace_row row;
@@ -189,6 +190,8 @@ static bool snapshot_undo(struct snapshot *snapshot, size_t first_event, struct 
         !snapshot_read_event(snapshot, event->entry, space, &row))
       continue;
     struct segments *segments = &held[space->device];
+    const uint32_t pool = row.action == TRACE_HOLD && !row.pool ? segments_pool(segments, row.pointer) : 0;
+    if (pool && !key_map_put(&snapshot->pools, (uintptr_t)event->entry, pool)) return false;
     if (row.action == TRACE_HOLD && !segments_release(segments, 0, row.pointer, row.bytes)) return false;
     if (row.action == TRACE_RELEASE && !segments_hold(segments, 0, row.pointer, row.bytes, row.pool)) return false;
   }

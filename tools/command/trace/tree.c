@@ -74,10 +74,15 @@ struct tree_value *tree_copy_text(struct tree *tree, const char *text, size_t by
   return value;
 }
 
+bool tree_texts_are_equal(const struct tree_value *one, const struct tree_value *other)
+{
+  return one->length == other->length && memcmp(one->text, other->text, one->length) == 0;
+}
+
 static bool tree_is_key(const struct tree_value *key, const struct tree_value *other)
 {
   if (key == other || tree_kind_of(key) != TREE_TEXT || tree_kind_of(other) != TREE_TEXT) return key == other;
-  return key->length == other->length && memcmp(key->text, other->text, key->length) == 0;
+  return tree_texts_are_equal(key, other);
 }
 
 static bool tree_shape_is(const struct tree_shape *shape, struct tree_value *const *pairs, size_t n)

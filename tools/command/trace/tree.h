@@ -109,6 +109,7 @@ int64_t tree_number_of(const struct tree_value *value);
 /* The number of a key; `missing` without. */
 int64_t tree_get_number(const struct tree_value *map, const char *key, int64_t missing);
 
+bool tree_texts_are_equal(const struct tree_value *one, const struct tree_value *other);
 bool tree_text_is(const struct tree_value *value, const char *text);
 
 #endif
