@@ -61,10 +61,11 @@ class AttachedStore(Mapping[str, StoredArray]):
 
     def __init__(self, resource: Resource) -> None:
         self._arrays: dict[str, StoredArray] = {}
-        n_names = 1
-        while len(self._arrays) < n_names:
-            name, ptr, nbytes, description, n_names = _hipmm.store_get(resource, len(self._arrays))
+        index, n_names = 0, 1
+        while index < n_names:
+            name, ptr, nbytes, description, n_names = _hipmm.store_get(resource, index)
             self._arrays[name] = StoredArray(resource, name, ptr, nbytes, description)
+            index += 1
 
     def __getitem__(self, name: str) -> StoredArray:
         return self._arrays[name]

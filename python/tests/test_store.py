@@ -54,6 +54,16 @@ def test_another_process_reads(server, run):
         weights["a"].__dlpack__(copy=True)
 
 
+def test_names_of_any_bytes(server):
+    names = ["\udcff", "\udcfe", "é"]
+    with hipmm.store("weights") as store:
+        for name in names:
+            store.put(name, b"abc")
+        with pytest.raises(ValueError, match="null"):
+            store.put("a\0b", b"abc")
+    assert list(hipmm.attach("weights", deadline=0)) == names
+
+
 def test_what_fails_commits_nothing(server):
     with pytest.raises(ZeroDivisionError):
         with hipmm.store("weights") as store:
