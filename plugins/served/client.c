@@ -149,6 +149,9 @@ static bool served_client_say_late(const struct serve_attach *attach, char *reas
 {
   if (!attach->process)
     return peer_refuse(reason, attach->is_writer ? "another process has it" : "nothing was committed to it");
+  if (attach->process == getpid() && attach->is_writer)
+    return peer_refuse(reason, "this process, %d, has it; release its other resource for the store first",
+                       (int)attach->process);
   return peer_refuse(reason,
                      attach->is_writer ? "process %d has it" : "process %d is writing it, and has not committed",
                      (int)attach->process);
