@@ -55,7 +55,7 @@ struct served_chunk {
 struct served_name {
   size_t offset, bytes, description_bytes;
   size_t block_offset; /* a writer's, of the block that it goes with: one of 0 bytes may lie behind that */
-  char *text; /* the name with its 0, then the description */
+  char *text;          /* the name with its 0, then the description */
 };
 
 struct served {

@@ -21,8 +21,7 @@ static PyObject *store_put(PyObject *module, PyObject *args)
   Py_ssize_t description_bytes;
   void *ptr;
   enum hipmm_status status;
-  if (!PyArg_ParseTuple(args, "OUOOy#", &given, &name, &address, &size, &description, &description_bytes))
-    return NULL;
+  if (!PyArg_ParseTuple(args, "OUOOy#", &given, &name, &address, &size, &description, &description_bytes)) return NULL;
   if (resource_from(given, &resource) || address_from(address, &ptr) || size_from(size, "nbytes", &put.bytes))
     return NULL;
   PyObject *encoded = PyUnicode_AsEncodedString(name, "utf-8", NAME_ERRORS);

@@ -700,7 +700,8 @@ static void names_go_with_their_block(void **state)
   (void)state;
   fixture_start(writing);
   actor_resource = fixture_resource(NULL);
-  char *first = fixture_allocate(256, NULL), *second = fixture_allocate(256, NULL), *third = fixture_allocate(256, NULL);
+  char *first = fixture_allocate(256, NULL), *second = fixture_allocate(256, NULL),
+       *third = fixture_allocate(256, NULL);
   assert_ptr_equal(second, first + 256);
   struct hipmm_serve_put_message put = {.struct_size = sizeof put, .name = "kept", .ptr = first, .offset = 256};
   assert_ok(hipmm_serve_put(actor_resource, &put));
@@ -717,13 +718,15 @@ static void names_go_with_their_block(void **state)
   fixture_free(third, 256, NULL);
 }
 
-static void no_sub_allocator_stands_above(void **state)
+static void nothing_that_uses_freed_blocks_stands_above(void **state)
 {
   (void)state;
   struct hipmm_resource *store, *pool;
   assert_status(fixture_try("", "'stack': ['pool', 'statistics', {'type': 'served', 'store': 'weights'}]"),
                 HIPMM_E_CONFIG);
-  assert_message("pool divides its upstream's memory");
+  assert_message("pool uses blocks again, or writes to them, once they are freed");
+  assert_status(fixture_try("", "'stack': ['guard', {'type': 'served', 'store': 'weights'}]"), HIPMM_E_CONFIG);
+  assert_message("guard uses blocks again");
   assert_status(fixture_try("", "'stack': [{'type': 'served', 'store': '../a'}]"), HIPMM_E_CONFIG);
   assert_message("a store's name has 1 to 64 letters");
   fixture_start("'stack': ['device']");
@@ -818,7 +821,7 @@ int main(int count, char **arguments)
       TEST(full_tables_of_descriptors_are_said),
       TEST(names_are_checked),
       TEST(names_go_with_their_block),
-      TEST(no_sub_allocator_stands_above),
+      TEST(nothing_that_uses_freed_blocks_stands_above),
       TEST(a_graph_that_was_found_has_no_store),
       TEST(blocks_at_the_end_are_used_again),
       TEST(loses_nothing_whatever_call_fails),
