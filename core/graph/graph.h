@@ -13,9 +13,15 @@ struct json_t;
 /* The largest number of resources in a graph, the implied one included. */
 enum { GRAPH_MAX_NODES = 1001 };
 
-/* The error about HIPMM_PLUGIN_UNDIVIDED, for the types of the sub-allocator and of the source. */
+/* The error about HIPMM_PLUGIN_UNDIVIDED, for the types of the resource above and of the source. */
 #define GRAPH_UNDIVIDED \
-  "%s divides its upstream's memory and uses freed blocks again, which %s does not allow; use the source without it"
+  "%s uses blocks again, or writes to them, once they are freed, which %s does not allow; use the source without it"
+
+/* Whether the resource may not stand above such a source. */
+static inline bool graph_uses_freed_blocks(const struct hipmm_plugin *plugin)
+{
+  return plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_ACCESSES_MEMORY;
+}
 
 /* A resource of the graph. */
 struct graph_node {

@@ -95,12 +95,12 @@ static const char *graph_options_same_as(void *closure, const char *option)
   return NULL;
 }
 
-/* A sub-allocator keeps freed blocks and divides them, which the source could not take back. */
+/* A sub-allocator keeps freed blocks and divides them, and a guard fills them: the source could not take them back. */
 static void graph_options_check_undivided(struct graph_build *build, const struct graph_node *node)
 {
   const struct graph *graph = build->graph;
   bool is_below[GRAPH_MAX_NODES] = {false};
-  if (node->plugin->descriptor.role != HIPMM_ROLE_SUB_ALLOCATOR) return;
+  if (!graph_uses_freed_blocks(&node->plugin->descriptor)) return;
   is_below[node - graph->nodes] = true;
   graph_mark_needed(graph, is_below);
   for (size_t i = 0; i < graph->n_nodes; i++) {

@@ -127,7 +127,7 @@ static enum hipmm_status dependencies_check_undivided(const struct instance *ins
                                                       const struct instance_dependencies *dependencies)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (plugin->role != HIPMM_ROLE_SUB_ALLOCATOR) return HIPMM_OK;
+  if (!graph_uses_freed_blocks(plugin)) return HIPMM_OK;
   for (size_t i = 0; i < dependencies->n_closure; i++) {
     const struct hipmm_plugin *below = &dependencies->closure[i]->node->plugin->descriptor;
     if (below->flags & HIPMM_PLUGIN_UNDIVIDED)

@@ -831,7 +831,8 @@ enum {
   HIPMM_PLUGIN_RECOUNTS =
       256, /* a source whose driver gives memory back by itself: a query of the value reserved_bytes counts that
               (count_held). The core makes the query before it tells what is held */
-  HIPMM_PLUGIN_UNDIVIDED = 512 /* a source: no sub-allocator may stand above it */
+  HIPMM_PLUGIN_UNDIVIDED =
+      512 /* a source: no sub-allocator, and no resource that accesses memory, may stand above it */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

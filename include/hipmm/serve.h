@@ -39,8 +39,8 @@ struct hipmm_serve_put_message {
   size_t description_bytes;
 };
 
-/* Finds a name. The caller sets struct_size = sizeof(struct hipmm_serve_get_message), and `name`, or a name's `index`. The call writes the
- * other fields, and `name` if it was NULL. What they point to lives as long as the resource. */
+/* Finds a name. The caller sets struct_size = sizeof(struct hipmm_serve_get_message), and `name`, or a name's `index`. The
+ * call writes the other fields, and `name` if it was NULL. What they point to lives as long as the resource. */
 struct hipmm_serve_get_message {
   size_t struct_size;
   const char *name; /* NULL: the name at `index` */
@@ -77,8 +77,9 @@ HIPMM_MUST_CHECK static inline enum hipmm_status hipmm_serve_put(struct hipmm_re
 }
 
 /* A reader, or the writer after its commit. A reader waits for the commit, up to the resource's `deadline`, and its first call
- * maps the store. HIPMM_E_ARGUMENT: no such name, or index. HIPMM_E_STATE: nothing was committed in time, and the message names the
- * process that is writing; or the resource is a writer that has not committed. HIPMM_E_IO: there is no server, or it has ended; what was mapped stays valid. */
+ * maps the store. HIPMM_E_ARGUMENT: no such name, or index. HIPMM_E_STATE: nothing was committed in time, and the message
+ * names the process that is writing; or the resource is a writer that has not committed. HIPMM_E_IO: there is no server, or
+ * it has ended; what was mapped stays valid. */
 HIPMM_MUST_CHECK static inline enum hipmm_status hipmm_serve_get(struct hipmm_resource *resource,
                                                                  struct hipmm_serve_get_message *get)
 {

@@ -35,8 +35,8 @@ int peer_open_folder(bool is_made, char reason[PEER_REASON_BYTES])
   if (!runtime || *runtime != '/') {
     peer_refuse(
         reason,
-        "handles of mapped memory and hipmm ctl need a socket in $XDG_RUNTIME_DIR, which is not set; set it to a "
-        "folder of this user with mode 0700, the same in both processes");
+        "handles of mapped memory, hipmm ctl and hipmm serve need a socket in $XDG_RUNTIME_DIR, which is not set; set "
+        "it to a folder of this user with mode 0700, the same in both processes");
     return -1;
   }
   outer = open(runtime, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

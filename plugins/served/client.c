@@ -22,9 +22,13 @@ static bool served_client_is_ours(const struct served_client *client)
   return client->file >= 0 && output_file_is(client->file, &client->identity);
 }
 
+/* A process that was forked meanwhile has the connection too, so it is ended for both. */
 void served_client_close(struct served_client *client)
 {
-  if (served_client_is_ours(client)) close(client->file);
+  if (served_client_is_ours(client)) {
+    shutdown(client->file, SHUT_RDWR);
+    close(client->file);
+  }
   client->file = -1;
 }
 
@@ -58,7 +62,9 @@ static bool served_client_say_lost(int code, char *reason)
   case EAGAIN: return peer_refuse(reason, "its server does not answer: it is stopped, or busy");
   case EPROTO:
   case EPIPE:
-  case ECONNRESET: return peer_refuse(reason, "its server has ended, or runs another version of hipmm");
+  case ECONNRESET:
+    return peer_refuse(reason, "its server has ended, has %d clients already, or runs another version of hipmm",
+                       SERVE_MOST_CLIENTS);
   case EMFILE: return peer_refuse(reason, "this process has all files open that it may have (ulimit -n)");
   default: return peer_refuse(reason, "its server cannot be reached: %s", strerror(code));
   }
@@ -143,6 +149,9 @@ static bool served_client_say_late(const struct serve_attach *attach, char *reas
 {
   if (!attach->process)
     return peer_refuse(reason, attach->is_writer ? "another process has it" : "nothing was committed to it");
+  if (attach->process == getpid() && attach->is_writer)
+    return peer_refuse(reason, "this process, %d, has it; release its other resource for the store first",
+                       (int)attach->process);
   return peer_refuse(reason,
                      attach->is_writer ? "process %d has it" : "process %d is writing it, and has not committed",
                      (int)attach->process);

@@ -51,12 +51,12 @@ enum hipmm_status served_names_add(struct served *served, const char *name, size
   return HIPMM_OK;
 }
 
-void served_names_drop(struct served *served, size_t offset, size_t bytes)
+void served_names_drop(struct served *served, size_t block_offset)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < served->n_names; i++) {
     const struct served_name *name = &served->names[i];
-    if (name->offset < offset || name->offset - offset >= bytes)
+    if (name->block_offset != block_offset)
       served->names[n++] = *name;
     else
       free(name->text);
@@ -117,10 +117,12 @@ enum hipmm_status served_names_put(struct served *served, const void *message)
   if (put->offset > block.bytes || put->bytes > block.bytes - put->offset)
     return services->fail(services, HIPMM_E_SIZE, NULL, "the block at %p has %zu bytes, and the name %zu at offset %zu",
                           put->ptr, block.bytes, put->bytes, put->offset);
-  size_t offset = (size_t)((const char *)block.ptr - served->start) + put->offset;
-  return served_names_add(
-      served, put->name, strlen(put->name), put->description,
-      (struct served_name){.offset = offset, .bytes = put->bytes, .description_bytes = put->description_bytes});
+  size_t block_offset = (size_t)((const char *)block.ptr - served->start);
+  return served_names_add(served, put->name, strlen(put->name), put->description,
+                          (struct served_name){.offset = block_offset + put->offset,
+                                               .bytes = put->bytes,
+                                               .description_bytes = put->description_bytes,
+                                               .block_offset = block_offset});
 }
 
 static enum hipmm_status served_names_fail_unknown(const struct served *served,

@@ -84,7 +84,7 @@ static enum hipmm_status served_free(struct served *served, void *ptr, size_t by
   if (!status) status = services->untrack(services, ptr, bytes, &bytes);
   if (status) return status;
   size_t offset = (size_t)((char *)ptr - served->start);
-  served_names_drop(served, offset, bytes);
+  served_names_drop(served, offset);
   if (offset + bytes == served->top) served->top = offset;
   if (!--served->n_blocks) served->top = 0;
   return HIPMM_OK;

@@ -54,7 +54,8 @@ struct served_chunk {
 
 struct served_name {
   size_t offset, bytes, description_bytes;
-  char *text; /* the name with its 0, then the description */
+  size_t block_offset; /* a writer's, of the block that it goes with: one of 0 bytes may lie behind that */
+  char *text;          /* the name with its 0, then the description */
 };
 
 struct served {
@@ -103,8 +104,8 @@ void served_memory_release(struct served *served);
 enum hipmm_status served_names_add(struct served *served, const char *name, size_t name_bytes, const void *description,
                                    struct served_name place);
 
-/* Forgets the names in [offset, offset + bytes), or all. */
-void served_names_drop(struct served *served, size_t offset, size_t bytes);
+/* Forgets the names of the block at the offset, or all. */
+void served_names_drop(struct served *served, size_t block_offset);
 void served_names_clear(struct served *served);
 
 /* The message in a hipmm_share_pointer (hipmm/serve.h). With the lock; `get` after served_store_attach(), unless it is writing. */

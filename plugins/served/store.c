@@ -190,7 +190,8 @@ static void served_store_seal(struct served *served)
   served->state = SERVED_READING;
 }
 
-/* Where the connection ended, the server may have it all, so the memory stays as it is. Else it is written on. */
+/* Where the connection ended, the server may have it all, so the memory stays as it is. Else it is written on, unless it cannot be
+ * made writable again. */
 static enum hipmm_status served_store_commit_here(struct served *served)
 {
   const struct hipmm_services *services = served->services;
@@ -200,9 +201,7 @@ static enum hipmm_status served_store_commit_here(struct served *served)
   if (!status) status = served_store_send(served);
   if (!status)
     served_store_seal(served);
-  else if (served_client_is_open(&served->client))
-    served_memory_protect(served, false);
-  else
+  else if (!served_client_is_open(&served->client) || served_memory_protect(served, false))
     served->state = SERVED_LOST;
   return status;
 }

@@ -388,8 +388,9 @@ def attach(store: str, *, deadline: str | float = "60s", device: int | None = No
         weights = hipmm.attach("weights")
         torch.from_dlpack(weights["layer.0"])
 
-    All processes have the same memory, for reading only. Initialises hipmm if that was not done. Waits for the store's commit up to `deadline`, a time such as "10s" or
-    seconds. Raises FileError without a server, and StateError if nothing was committed in time."""
+    All processes have the same memory, for reading only. Initialises hipmm if that was not done. Waits for the store's
+    commit up to `deadline`, a time such as "10s" or seconds. Raises FileError without a server, and StateError if nothing
+    was committed in time."""
     from ._store import AttachedStore
 
     return AttachedStore(_served(store, "read", deadline, device))

@@ -61,10 +61,11 @@ class AttachedStore(Mapping[str, StoredArray]):
 
     def __init__(self, resource: Resource) -> None:
         self._arrays: dict[str, StoredArray] = {}
-        n_names = 1
-        while len(self._arrays) < n_names:
-            name, ptr, nbytes, description, n_names = _hipmm.store_get(resource, len(self._arrays))
+        index, n_names = 0, 1
+        while index < n_names:
+            name, ptr, nbytes, description, n_names = _hipmm.store_get(resource, index)
             self._arrays[name] = StoredArray(resource, name, ptr, nbytes, description)
+            index += 1
 
     def __getitem__(self, name: str) -> StoredArray:
         return self._arrays[name]
@@ -90,8 +91,9 @@ class StoreWriter:
         """Copies `source`, which hipmm.Buffer.copy_of() takes, into the store, and names it. `description` is at most 1024 bytes
         of the program's own, such as the type and the shape. The Buffer can be written until the commit."""
         buffer = Buffer.copy_of(source, resource=self._resource)
-        _hipmm.store_put(self._resource, name, buffer.ptr, buffer.nbytes, description)
-        self._buffers.append(buffer)
+        block = buffer if buffer.nbytes else Buffer(1, resource=self._resource)  # a name is for memory
+        _hipmm.store_put(self._resource, name, block.ptr, buffer.nbytes, description)
+        self._buffers.append(block)
         return buffer
 
     def commit(self) -> None:
@@ -104,4 +106,6 @@ class StoreWriter:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.commit()
+        else:
+            del self._resource  # the next writer need not wait until this object is gone
         self._buffers.clear()

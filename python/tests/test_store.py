@@ -54,13 +54,25 @@ def test_another_process_reads(server, run):
         weights["a"].__dlpack__(copy=True)
 
 
+def test_names_of_any_bytes(server):
+    names = ["\udcff", "\udcfe", "é", "empty"]
+    with hipmm.store("weights") as store:
+        for name in names:
+            store.put(name, b"" if name == "empty" else b"abc")
+        with pytest.raises(ValueError, match="null"):
+            store.put("a\0b", b"abc")
+    weights = hipmm.attach("weights", deadline=0)
+    assert list(weights) == names and [array.nbytes for array in weights.values()] == [3, 3, 3, 0]
+    with pytest.raises(hipmm.StateError, match="this process, [0-9]*, has it; release its other resource"):
+        hipmm.store("weights", deadline=0).put("a", b"abc")
+
+
 def test_what_fails_commits_nothing(server):
     with pytest.raises(ZeroDivisionError):
         with hipmm.store("weights") as store:
             store.put("a", b"abc")
             1 / 0
-    del store
-    gc.collect()
+    gc.collect()  # pytest has the exception
     with pytest.raises(hipmm.StateError, match="nothing was committed"):
         hipmm.attach("weights", deadline=0)
     with pytest.raises(hipmm.FileError, match="start one with `hipmm serve other`"):

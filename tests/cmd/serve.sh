@@ -5,10 +5,10 @@
 # folders. tests/plugins/test_served.c has what it does.
 . "$top_srcdir/tests/cmd/common.sh"
 
-# start NAME: serves in the background, and has said that it is ready
+# start NAME [nohup]: serves in the background, and has said that it is ready
 start() {
   : >said
-  "$hipmm" serve "$1" >said 2>err </dev/null &
+  ${2-} "$hipmm" serve "$1" >said 2>err </dev/null &
   one=$!
   tries=0
   until grep -q serving said || [ $tries = 200 ]; do sleep 0.05 && tries=$((tries + 1)); done
@@ -46,6 +46,14 @@ says 'serve: another process serves "weights" already'
 end TERM
 start weights
 end INT
+
+start weights
+end HUP
+start weights nohup
+kill -HUP $one
+sleep 0.1
+kill -0 $one || fail "nohup's server ends with the terminal"
+end TERM
 
 start weights
 kill -KILL $one

@@ -82,6 +82,14 @@ static enum hipmm_status actor_allocate(size_t bytes, int value)
                                       : HIPMM_E_ARGUMENT; /* it was not scrubbed */
 }
 
+/* As a program's own worker, which has all files of its parent. */
+static void actor_fork(void)
+{
+  if (fork()) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) pause();
+}
+
 static void actor_answer(const char *line)
 {
   char word[100] = "", name[100] = "", more[100] = "";
@@ -102,6 +110,10 @@ static void actor_answer(const char *line)
     status = actor_find(name, (int)first, &get, &n);
   else if (!strcmp(word, "write") && sscanf(line, "write %99s", name) == 1)
     n = actor_write(name);
+  else if (!strcmp(word, "fork"))
+    actor_fork();
+  else if (!strcmp(word, "release"))
+    hipmm_resource_release(actor_resource), actor_resource = NULL;
   else if (!strcmp(word, "limit") && sscanf(line, "limit %zu", &first) == 1)
     n = prlimit(0, RLIMIT_NOFILE, &(struct rlimit){first, 4096}, NULL);
   printf("%d %d %s\n", (int)status, n, status ? hipmm_last_error_message() : "");
@@ -404,6 +416,17 @@ static void a_server_that_is_killed_leaves_mappings(void **state)
   hipmm_resource_release(actor_resource);
 }
 
+static void a_release_counts_whoever_was_forked(void **state)
+{
+  (void)state;
+  struct process writer = start_writer_with("a", 7), second = start_actor("write", "3s");
+  does(&writer, "fork");
+  does(&writer, "release");
+  does(&second, "allocate 100 1");
+  ends(&second);
+  ends(&writer);
+}
+
 /* ---- Bad input ---- */
 
 static int connect_to_server(void)
@@ -491,6 +514,20 @@ static void a_server_refuses_what_is_not_sound(void **state)
   close(file);
   while (!strstr(read_line(&server), "empty")) continue;
   closes_down_to(before);
+}
+
+static void too_many_clients_are_said(void **state)
+{
+  (void)state;
+  int files[SERVE_MOST_CLIENTS];
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get};
+  fixture_start("'stack': [{'type': 'served', 'store': 'weights', 'deadline': '0s'}]");
+  for (int i = 0; i < SERVE_MOST_CLIENTS; i++) files[i] = connect_to_server();
+  assert_status(hipmm_serve_get(NULL, &get), HIPMM_E_IO);
+  assert_message("has 256 clients already");
+  for (int i = 0; i < SERVE_MOST_CLIENTS; i++) close(files[i]);
+  closes_down_to(16);
+  assert_status(hipmm_serve_get(NULL, &get), HIPMM_E_STATE);
 }
 
 /* In place of the server: to each request it gives an answer that is sound but for one thing. */
@@ -657,13 +694,39 @@ static void names_are_checked(void **state)
   assert_true(fixture_holds(second, 0, 100));
 }
 
-static void no_sub_allocator_stands_above(void **state)
+/* Also one of 0 bytes that lies where the next block begins. */
+static void names_go_with_their_block(void **state)
+{
+  (void)state;
+  fixture_start(writing);
+  actor_resource = fixture_resource(NULL);
+  char *first = fixture_allocate(256, NULL), *second = fixture_allocate(256, NULL),
+       *third = fixture_allocate(256, NULL);
+  assert_ptr_equal(second, first + 256);
+  struct hipmm_serve_put_message put = {.struct_size = sizeof put, .name = "kept", .ptr = first, .offset = 256};
+  assert_ok(hipmm_serve_put(actor_resource, &put));
+  put.name = "gone";
+  put.ptr = second;
+  assert_ok(hipmm_serve_put(actor_resource, &put));
+  fixture_free(second, 256, NULL);
+  assert_ok(hipmm_resource_perform(actor_resource, "commit"));
+  struct hipmm_serve_get_message get = {.struct_size = sizeof get};
+  assert_ok(hipmm_serve_get(actor_resource, &get));
+  assert_string_equal(get.name, "kept");
+  assert_int_equal(get.n_names, 1);
+  fixture_free(first, 256, NULL);
+  fixture_free(third, 256, NULL);
+}
+
+static void nothing_that_uses_freed_blocks_stands_above(void **state)
 {
   (void)state;
   struct hipmm_resource *store, *pool;
   assert_status(fixture_try("", "'stack': ['pool', 'statistics', {'type': 'served', 'store': 'weights'}]"),
                 HIPMM_E_CONFIG);
-  assert_message("pool divides its upstream's memory");
+  assert_message("pool uses blocks again, or writes to them, once they are freed");
+  assert_status(fixture_try("", "'stack': ['guard', {'type': 'served', 'store': 'weights'}]"), HIPMM_E_CONFIG);
+  assert_message("guard uses blocks again");
   assert_status(fixture_try("", "'stack': [{'type': 'served', 'store': '../a'}]"), HIPMM_E_CONFIG);
   assert_message("a store's name has 1 to 64 letters");
   fixture_start("'stack': ['device']");
@@ -750,12 +813,15 @@ int main(int count, char **arguments)
       TEST(a_store_without_readers_is_replaced),
       TEST(a_writer_that_is_killed_leaves_nothing),
       TEST(a_server_that_is_killed_leaves_mappings),
+      TEST(a_release_counts_whoever_was_forked),
       TEST(a_server_hangs_up_on_what_is_no_message),
       TEST(a_server_refuses_what_is_not_sound),
+      TEST(too_many_clients_are_said),
       TEST(a_reader_refuses_what_is_not_sound),
       TEST(full_tables_of_descriptors_are_said),
       TEST(names_are_checked),
-      TEST(no_sub_allocator_stands_above),
+      TEST(names_go_with_their_block),
+      TEST(nothing_that_uses_freed_blocks_stands_above),
       TEST(a_graph_that_was_found_has_no_store),
       TEST(blocks_at_the_end_are_used_again),
       TEST(loses_nothing_whatever_call_fails),

@@ -259,7 +259,7 @@ int clients_watch(struct clients *clients, struct pollfd rows[2 * SERVE_MOST_CLI
     if (one->file < 0) continue;
     one->row = n;
     rows[n++] = (struct pollfd){.fd = one->file, .events = POLLIN};
-    rows[n++] = (struct pollfd){.fd = one->process_file, .events = POLLIN};
+    if (one->process_file >= 0) rows[n++] = (struct pollfd){.fd = one->process_file, .events = POLLIN};
   }
   return n;
 }
@@ -270,7 +270,7 @@ void clients_serve(struct clients *clients, const struct pollfd rows[2 * SERVE_M
     struct client *client = &clients->all[i];
     if (client->file < 0) continue;
     bool is_late = client->role == CLIENT_NEW && cmd_now_ns() > client->end_ns;
-    short has_ended = rows[client->row + 1].revents;
+    bool has_ended = client->process_file >= 0 && rows[client->row + 1].revents;
     if (rows[client->row].revents) client_receive(clients, client);
     if (client->file >= 0 && (has_ended || is_late)) client_drop(client);
   }

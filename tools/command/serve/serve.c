@@ -68,14 +68,15 @@ static bool serve_open(struct serve *serve, const char *store)
   return false;
 }
 
-/* SIGINT and SIGTERM end it, and SIGHUP, which a terminal sends that is closed. */
+/* SIGINT and SIGTERM end it, and so does SIGHUP, which a terminal sends that is closed, unless nohup ignores it. */
 static bool serve_watch_signals(struct serve *serve)
 {
   sigset_t ends;
+  struct sigaction hang_up;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGHUP);
+  if (!sigaction(SIGHUP, NULL, &hang_up) && hang_up.sa_handler != SIG_IGN) sigaddset(&ends, SIGHUP);
   sigprocmask(SIG_BLOCK, &ends, NULL);
   serve->ender = signalfd(-1, &ends, SFD_CLOEXEC);
   if (serve->ender < 0) say("serve: %s", strerror(errno));

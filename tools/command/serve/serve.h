@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-enum { SERVE_MOST_CLIENTS = 256, SERVE_MOST_PARTS = 64 };
+enum { SERVE_MOST_PARTS = 64 };
 
 /* ---- part.c: the content of a store on a device ---- */
 
@@ -62,7 +62,8 @@ struct clients {
 /* Owns the connection. */
 void clients_add(struct clients *clients, int file);
 
-/* Fills two rows for each client that there is: poll() takes no more rows than the process may have files. Returns their number. */
+/* Fills a row for each file of the clients, and no others: poll() takes no more rows than the process may have files. Returns
+ * their number. */
 int clients_watch(struct clients *clients, struct pollfd rows[2 * SERVE_MOST_CLIENTS]);
 
 /* Answers requests, drops clients that have ended, and grants what has become possible. */
