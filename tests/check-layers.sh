@@ -41,7 +41,7 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|key_map|key_tree|lock_order|memory_observer|output_file|own_symbol|record_format|share_format|text|thread|units)[.]h$'
 
 # The headers of core/ that tools may include, and those of the socket between processes.
-for_tools='^core/(base/(environment|error|hip_layout|key_map|key_tree|live_format|memory_observer|output_file|peak|rank|record_format|share_format|stack_sample|text|trust|units)|call/device_table|framework/framework_device|graph/(graph|graph_build)|inspect/(control|publish|report)|option/(option|option_value|registry)|plugin/(loaded_object|plugin)|runtime/(hip|peer_access)|stack/(instance|instance_options|physical|stack))[.]h$|^plugins/common/(control_format|peer_message|peer_socket|serve_format)[.]h$'
+for_tools='^core/(base/(environment|error|hip_layout|key_map|key_tree|live_format|memory_observer|output_file|peak|rank|record_format|share_format|stack_sample|text|trust|units)|call/device_table|framework/framework_device|graph/(graph|graph_build)|inspect/(control|publish|report)|option/(option|option_value|registry)|plugin/(elf_file|loaded_object|plugin)|runtime/(hip|peer_access)|stack/(instance|instance_options|physical|stack))[.]h$|^plugins/common/(control_format|peer_message|peer_socket|serve_format)[.]h$'
 
 # What the subcommands of `hipmm` share: reading a log, and playing it through a stack. Else each has a folder of its own.
 shared_by_commands='^tools/command/(trace|play)/'

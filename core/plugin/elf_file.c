@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_file.c: reads a shared object as a file. Called before a plugin is loaded, and by `hipmm plugin test`. Reads with pread() alone: a
- * mapping of a file that is cut off is what this file protects from. */
+/* elf_file.c: see elf_file.h; and whether a plugin's file is whole, before it is loaded. Reads with pread() alone: a mapping of a file
+ * that is cut off is what this file protects from. */
+#include "elf_file.h"
 #include "../base/error.h"
 #include "plugin.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct elf_file {
-  const char *name;
-  int fd;
-  uint64_t bytes;
-  ElfW(Ehdr) header;
-};
-
 /* ---- Reading ---- */
 
-/* Reads a part of the file. The caller frees it; NULL if it is not all there. A text that ends the part is terminated. */
-static void *elf_file_read(const struct elf_file *elf, uint64_t offset, uint64_t bytes)
+void *elf_file_read(const struct elf_file *elf, uint64_t offset, uint64_t bytes)
 {
   if (offset > elf->bytes || bytes > elf->bytes - offset) return NULL;
   char *part = malloc(bytes + 1);
@@ -37,22 +29,27 @@ static void *elf_file_read(const struct elf_file *elf, uint64_t offset, uint64_t
   return part;
 }
 
-/* False if the file cannot be read, or is no shared object of this machine's kind. */
-static bool elf_file_open(struct elf_file *elf, const char *name)
+bool elf_file_open(struct elf_file *elf, const char *name)
 {
   struct stat status;
-  *elf = (struct elf_file){.name = name, .fd = open(name, O_RDONLY | O_CLOEXEC)};
+  *elf = (struct elf_file){.name = name, .fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (elf->fd < 0) return false;
-  elf->bytes = fstat(elf->fd, &status) ? 0 : (uint64_t)status.st_size;
+  bool is_ours = !fstat(elf->fd, &status) && S_ISREG(status.st_mode);
+  elf->bytes = is_ours ? (uint64_t)status.st_size : 0;
   ElfW(Ehdr) *header = elf_file_read(elf, 0, sizeof *header);
-  bool is_ours = header && !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
-                 header->e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
-                 header->e_phentsize == sizeof(ElfW(Phdr)) &&
-                 (!header->e_shoff || header->e_shentsize == sizeof(ElfW(Shdr)));
+  is_ours = header && !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
+            header->e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
+            header->e_phentsize == sizeof(ElfW(Phdr)) &&
+            (!header->e_shoff || header->e_shentsize == sizeof(ElfW(Shdr)));
   if (is_ours) elf->header = *header;
-  if (!is_ours) close(elf->fd);
+  if (!is_ours) elf_file_close(elf);
   free(header);
   return is_ours;
+}
+
+void elf_file_close(const struct elf_file *elf)
+{
+  close(elf->fd);
 }
 
 /* ---- Whether it is whole ---- */
@@ -88,7 +85,7 @@ enum hipmm_status elf_file_check(const char *file)
   if (!status) status = elf_file_check_segments(&elf);
   if (!status && header->e_shoff)
     status = elf_file_check_part(&elf, "section headers", header->e_shoff, header->e_shnum * sizeof(ElfW(Shdr)));
-  close(elf.fd);
+  elf_file_close(&elf);
   return status;
 }
 
@@ -142,5 +139,5 @@ void elf_file_visit_imports(const char *file, void (*visit)(void *closure, const
     elf_file_free_table(&entries);
   }
   free(sections);
-  close(elf.fd);
+  elf_file_close(&elf);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* symbols.c: see symbols.h. A log names the files: nothing in one is trusted, and none is run. */
 #include "symbols.h"
+#include "../../../core/plugin/elf_file.h"
 #include "../array.h"
 #include "../cmd.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { SYMBOLS_MOST_BUILD = 64 };
 
@@ -36,48 +33,9 @@ struct symbols {
 
 /* ---- Reading a file ---- */
 
-struct symbols_elf {
-  int descriptor;
-  uint64_t bytes;
-  ElfW(Ehdr) header;
-};
-
-/* A part of the file with a 0 behind it. The caller frees it; NULL: it is not all there. */
-static void *symbols_read(const struct symbols_elf *elf, uint64_t offset, uint64_t bytes)
+static bool symbols_has_build(const struct elf_file *elf, const ElfW(Phdr) * part, const char *build)
 {
-  if (offset > elf->bytes || bytes > elf->bytes - offset) return NULL;
-  char *part = malloc(bytes + 1);
-  for (uint64_t done = 0; part && done < bytes;) {
-    ssize_t got = pread(elf->descriptor, part + done, bytes - done, (off_t)(offset + done));
-    if (got <= 0) {
-      free(part);
-      return NULL;
-    }
-    done += (uint64_t)got;
-  }
-  if (part) part[bytes] = '\0';
-  return part;
-}
-
-static bool symbols_open_elf(struct symbols_elf *elf, const char *name)
-{
-  struct stat status;
-  elf->descriptor = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (elf->descriptor < 0) return false;
-  bool good = !fstat(elf->descriptor, &status) && S_ISREG(status.st_mode);
-  elf->bytes = good ? (uint64_t)status.st_size : 0;
-  good = good && pread(elf->descriptor, &elf->header, sizeof elf->header, 0) == (ssize_t)sizeof elf->header &&
-         !memcmp(elf->header.e_ident, ELFMAG, SELFMAG) &&
-         elf->header.e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
-         elf->header.e_phentsize == sizeof(ElfW(Phdr)) &&
-         (!elf->header.e_shnum || elf->header.e_shentsize == sizeof(ElfW(Shdr)));
-  if (!good) close(elf->descriptor);
-  return good;
-}
-
-static bool symbols_has_build(const struct symbols_elf *elf, const ElfW(Phdr) * part, const char *build)
-{
-  char *notes = symbols_read(elf, part->p_offset, part->p_filesz), text[2 * SYMBOLS_MOST_BUILD + 1];
+  char *notes = elf_file_read(elf, part->p_offset, part->p_filesz), text[2 * SYMBOLS_MOST_BUILD + 1];
   bool found = false;
   for (uint64_t at = 0; notes && !found && part->p_filesz - at >= sizeof(ElfW(Nhdr));) {
     ElfW(Nhdr) note;
@@ -96,9 +54,9 @@ static bool symbols_has_build(const struct symbols_elf *elf, const ElfW(Phdr) * 
 }
 
 /* Whether the file is the recorded one. */
-static bool symbols_read_segments(const struct symbols_elf *elf, const char *build, uint64_t *base_out)
+static bool symbols_read_segments(const struct elf_file *elf, const char *build, uint64_t *base_out)
 {
-  ElfW(Phdr) *parts = symbols_read(elf, elf->header.e_phoff, (uint64_t)elf->header.e_phnum * sizeof *parts);
+  ElfW(Phdr) *parts = elf_file_read(elf, elf->header.e_phoff, (uint64_t)elf->header.e_phnum * sizeof *parts);
   bool found = false;
   uint64_t base = UINT64_MAX;
   for (unsigned i = 0; parts && i < elf->header.e_phnum; i++) {
@@ -117,12 +75,12 @@ static int symbols_compare(const void *one, const void *other)
 }
 
 /* Keeps the functions of a table of symbols. */
-static bool symbols_keep(struct symbols_file *file, const struct symbols_elf *elf, const ElfW(Shdr) * table,
+static bool symbols_keep(struct symbols_file *file, const struct elf_file *elf, const ElfW(Shdr) * table,
                          const ElfW(Shdr) * texts)
 {
   size_t n = table->sh_size / sizeof(ElfW(Sym));
-  ElfW(Sym) *items = symbols_read(elf, table->sh_offset, table->sh_size);
-  file->texts = items ? symbols_read(elf, texts->sh_offset, texts->sh_size) : NULL;
+  ElfW(Sym) *items = elf_file_read(elf, table->sh_offset, table->sh_size);
+  file->texts = items ? elf_file_read(elf, texts->sh_offset, texts->sh_size) : NULL;
   file->items = file->texts ? calloc(n + 1, sizeof *file->items) : NULL;
   for (size_t i = 0; file->items && i < n; i++) {
     bool is_function = (items[i].st_info & 15) == STT_FUNC || (items[i].st_info & 15) == STT_GNU_IFUNC;
@@ -137,10 +95,10 @@ static bool symbols_keep(struct symbols_file *file, const struct symbols_elf *el
 }
 
 /* Reads the table of all functions, or else, if that may be, of those that are exported. */
-static bool symbols_read_table(struct symbols_file *file, const struct symbols_elf *elf, bool takes_exported)
+static bool symbols_read_table(struct symbols_file *file, const struct elf_file *elf, bool takes_exported)
 {
   const unsigned n = elf->header.e_shnum;
-  ElfW(Shdr) *sections = symbols_read(elf, elf->header.e_shoff, (uint64_t)n * sizeof *sections);
+  ElfW(Shdr) *sections = elf_file_read(elf, elf->header.e_shoff, (uint64_t)n * sizeof *sections);
   const ElfW(Shdr) *found = NULL;
   for (unsigned i = 0; sections && i < n; i++)
     if (sections[i].sh_type == SHT_SYMTAB || (takes_exported && !found && sections[i].sh_type == SHT_DYNSYM))
@@ -154,22 +112,22 @@ static bool symbols_read_table(struct symbols_file *file, const struct symbols_e
 static bool symbols_read_debug_file(struct symbols_file *file)
 {
   char name[2 * SYMBOLS_MOST_BUILD + 64];
-  struct symbols_elf elf;
+  struct elf_file elf;
   uint64_t base;
   snprintf(name, sizeof name, "/usr/lib/debug/.build-id/%.2s/%s.debug", file->build, file->build + 2);
-  if (!symbols_open_elf(&elf, name)) return false;
+  if (!elf_file_open(&elf, name)) return false;
   bool good = symbols_read_segments(&elf, file->build, &base) && symbols_read_table(file, &elf, false);
-  close(elf.descriptor);
+  elf_file_close(&elf);
   return good;
 }
 
 static void symbols_read_file(struct symbols_file *file)
 {
-  struct symbols_elf elf;
-  if (!symbols_open_elf(&elf, file->name)) return;
+  struct elf_file elf;
+  if (!elf_file_open(&elf, file->name)) return;
   if (symbols_read_segments(&elf, file->build, &file->base) && !symbols_read_debug_file(file))
     symbols_read_table(file, &elf, true);
-  close(elf.descriptor);
+  elf_file_close(&elf);
 }
 
 /* ---- Finding a name ---- */
