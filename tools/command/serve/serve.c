@@ -101,7 +101,7 @@ static int serve_run_loop(struct serve *serve)
   rows[LISTENER] = (struct pollfd){.fd = serve->listener, .events = POLLIN};
   for (;;) {
     int n = clients_watch(&serve->clients, rows + CLIENTS);
-    if (poll(rows, (nfds_t)(CLIENTS + n), SERVE_TICK_MS) < 0 && errno != EINTR) {
+    if (poll(rows, CLIENTS + (nfds_t)n, SERVE_TICK_MS) < 0 && errno != EINTR) {
       say("serve: poll: %s", strerror(errno));
       return CMD_BAD;
     }
