@@ -597,7 +597,7 @@ static void a_reader_refuses_what_is_not_sound(void **state)
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(listener, 1), 0);
     pid_t liar = fork();
-    if (!liar) _exit(be_a_liar(listener, one, memory));
+    if (!liar) _exit(be_a_liar(listener, (int)one, memory));
     struct hipmm_resource *reader;
     assert_ok(hipmm_resource_create(0, "served", "{\"store\": \"weights\"}", NULL, 0, &reader));
     enum hipmm_status status = hipmm_serve_get(reader, &get);
