@@ -121,8 +121,9 @@ static void shows_pieces_and_tiers(void **state)
     assert_ok(hipmm_movable_pin(movables[i], NULL, &ptr));
     assert_ok(hipmm_movable_unpin(movables[i], NULL));
   }
-  struct live_file *file = calloc(1, sizeof *file);
+  struct live_file *file = aligned_alloc(_Alignof(struct live_file), sizeof *file);
   assert_non_null(file);
+  memset(file, 0, sizeof *file);
   publish_fill(file);
   const struct live_row *spilling = row_of(file, "devices/0/movable"), *row = row_of(file, "devices/0/pool");
   assert_int_equal(spilling->counters[LIVE_RESERVED], BYTES);

@@ -672,9 +672,10 @@ static const struct hipmm_torch_pool one = {0, 1}, two = {2, 0};
 /* What `hipmm top` shows of the pools. */
 static void assert_published(int64_t blocks, int64_t idle_bytes)
 {
-  struct live_file *file = calloc(1, sizeof *file);
+  struct live_file *file = aligned_alloc(_Alignof(struct live_file), sizeof *file);
   const struct live_row *found = NULL;
   assert_non_null(file);
+  memset(file, 0, sizeof *file);
   publish_fill(file);
   for (uint32_t i = 0; i < file->n_rows; i++)
     if (!strcmp(file->rows[i].path, "devices/0/private_pools")) found = &file->rows[i];
