@@ -174,7 +174,6 @@ void torch_pools_explain(int device)
 void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id, const void *filter)
 {
   struct begun *one = calloc(1, sizeof *one);
-  stream_watch_ends(torch_pools_end_stream);
   publish_set_private(torch_pools_count);
   torch_pools_lock();
   struct torch_pool *pool = one ? *torch_pools_find(device->device, id) : NULL;
@@ -359,6 +358,7 @@ bool torch_pool_adopt(struct torch_pool *pool, void *ptr)
  * be safe. */
 static struct cached *torch_pools_cache(int device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
+  stream_watch_ends(torch_pools_end_stream);
   struct torch_use *uses = torch_block_set_cached(ptr);
   struct cached *cached = malloc(sizeof *cached);
   if (cached) {

@@ -945,6 +945,32 @@ static void puts_waiting_off_until_the_end(void **state)
   fixture_drop_stream(other);
 }
 
+/* No private pool is needed for that. A successor with the stream's handle must not be taken for it: it is captured, and keeps
+ * nothing from the resource. */
+static void a_retired_stream_leaves_what_waits(void **state)
+{
+  (void)state;
+  struct graph_functions graphs;
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipmm_stream_t owner = fixture_stream(), other = fixture_stream(), before = owner;
+  void *block = torch_allocate(BYTES, owner);
+  hipmm_torch_record_stream(block, other);
+  give_much_work(other, block);
+  hipmm_torch_free(block, BYTES, 0, owner);
+  assert_ok(hipmm_stream_retire(0, owner));
+  fixture_drop_stream(owner);
+  owner = fixture_stream();
+  assert_ptr_equal(owner, before);
+  assert_int_equal(fixture_hip()->StreamSynchronize(other), 0);
+  begin_capture(&graphs, owner);
+  assert_ptr_equal(torch_allocate(BYTES, NULL), block);
+  end_capture(&graphs, owner);
+  hipmm_torch_free(block, BYTES, 0, NULL);
+  assert_not_logged();
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
+}
+
 static void use_most_memory(hipmm_stream_t stream)
 {
   hipmm_torch_free(hipmm_torch_malloc(3 * BYTES, 0, stream), 3 * BYTES, 0, stream);
@@ -1472,6 +1498,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(frees_after_the_work_of_recorded_streams),
       fixture_test(would_notice_a_missing_wait),
       fixture_test(waits_where_events_fail),
+      fixture_test(a_retired_stream_leaves_what_waits), /* before a private pool is begun */
       fixture_test(does_not_wait_itself),
       fixture_test(makes_no_stream_wait_that_need_not),
       fixture_test(frees_what_waits_at_the_end),
