@@ -8,7 +8,7 @@ fast as with that they trained, turn by turn: the medians, and the quartiles.
         [--ranks 2] [--model graphs and the like]
 
 The first named once more tells how far two differ that are the same. run: as native, under `hipmm run` (HIPMM_COMMAND, or
-the command of the bundle, or of PATH). --seconds: no turn begins later than that after the first. --ranks: processes of each training, one for each
+the command of the bundle, or of PATH). hipmm:FILE, run:FILE: with that graph, not that of HIPMM_CONFIG. --seconds: no turn begins later than that after the first. --ranks: processes of each training, one for each
 device. All have their memory at the same time, and the same two cores for each rank: what else runs beside a core slows it
 by more than an allocator could, and for seconds.
 """
@@ -37,7 +37,9 @@ def under_run():
 
 
 class Training:
-    def __init__(self, allocator, turns, steps, words, ranks, meeting):
+    def __init__(self, which, turns, steps, words, ranks, meeting):
+        allocator, _, graph = which.partition(":")
+        graph = {"HIPMM_CONFIG": graph} if graph else {}
         command = [sys.executable, "-B", HERE / "torch_train.py", "--allocator", allocator, "--turn", steps, "--steps",
                    steps * turns, *words]
         command = [str(word) for word in [*(under_run() if allocator == "run" else ()), *command]]
@@ -45,7 +47,7 @@ class Training:
         for rank in range(ranks):
             place = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MEETING": meeting} if ranks > 1 else {}
             self.processes.append(subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                   env={**os.environ, **place}))
+                                                   env={**os.environ, **graph, **place}))
 
     def go_on(self, word=""):
         """What it says: of each figure that ranks differ in, the greatest, and of all else the first rank's."""
@@ -71,7 +73,7 @@ class Training:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      allow_abbrev=False)  # --rank is for the training
-    parser.add_argument("allocators", nargs="+", choices=("native", "expandable", "hipmm", "run"), metavar="ALLOCATOR")
+    parser.add_argument("allocators", nargs="+", metavar="ALLOCATOR")
     parser.add_argument("--turns", type=int, default=30, help="after the warm-up")
     parser.add_argument("--turn", type=int, default=5, metavar="STEPS", help="in each turn")
     parser.add_argument("--seconds", type=float, default=3600)
@@ -79,6 +81,10 @@ def arguments():
     chosen, words = parser.parse_known_args()
     if chosen.turns < 2 or len(chosen.allocators) < 2:
         parser.error("two turns of two allocators at least")
+    for which in chosen.allocators:
+        allocator, of_graph, _ = which.partition(":")
+        if allocator not in ("hipmm", "run") and (of_graph or allocator not in ("native", "expandable")):
+            parser.error(f"{which} is not native, expandable, hipmm or run; the latter two take a graph, as in hipmm:FILE")
     return chosen, words
 
 
