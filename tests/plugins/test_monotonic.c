@@ -127,6 +127,7 @@ static void says_what_is_wrong_with_its_options(void **state)
 static void waits_for_every_stream_that_used_the_memory_once(void **state)
 {
   (void)state;
+  needs_software();
   fixture_start_with("'scheduler': 'stepped'", plain);
   hipmm_stream_t streams[3];
   unsigned char *ptrs[2];

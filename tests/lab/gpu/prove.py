@@ -35,6 +35,7 @@ STEPS = [
     ("bench", steps_hipmm.bench, 45),
     ("pinned", steps_hipmm.pinned, 240),
     ("sleep", steps_hipmm.sleep, 180),
+    ("spill", steps_programs.spill, 120),
     ("torch", steps_programs.torch, 300),
     ("hooks", steps_programs.hooks, 45),
     ("hook", steps_python.hook, 180),

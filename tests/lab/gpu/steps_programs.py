@@ -127,6 +127,22 @@ def serving(proof):
         proof.notes += done.out.splitlines()
 
 
+def spill(proof):
+    """Sort and join of three times the memory that they may have."""
+    if not needs(proof, "spill", "torch"):
+        return
+    done = proof.python("torch_out_of_core.py", limit=110, **BRIDGE)
+    found = done.json()
+    if not proof.check("all keys are right", done.status == 0 and found, done.last_words()):
+        return
+    moved = [found[name] for name in ("spilled_bytes", "restored_bytes")]
+    proof.check("most of the data was moved", min(moved) >= found["bytes"] - found["limit_bytes"], f"{found}")
+    figures = proof.table("a sort of two tables and their join, in movable buffers",
+                          ["data MiB", "limit MiB", "most held MiB", "moved out MiB", "moved back MiB", "sorts, s", "all, s"])
+    figures.append([*(mib(found[name]) for name in ("bytes", "limit_bytes", "held_bytes")), *map(mib, moved),
+                    number(found["sort_seconds"], 2), number(found["seconds"], 2)])
+
+
 def hooks(proof):
     if needs(proof, "hooks", "torch"):
         holds(proof, "in force", "torch_hooks.py")

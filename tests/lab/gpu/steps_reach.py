@@ -211,7 +211,7 @@ def ucx(proof):
         # UCX copies what it cannot share in pieces of some KiB, and asks the driver about each.
         client, speed = perftest(proof, program, stack, *((4 << 20, 1) if name == "mapped" else (64 << 20, 50)))
         proof.check(f"ucx_perftest over memory of {name}: goes on to the end", client.status == 0, client.last_words())
-        figures.append([name, number(speed and speed * 1e6 / (1 << 30))])
+        figures.append([name, number(speed and speed * 1e6 / (1 << 30), 4 if name == "mapped" else 1)])
     return None
 
 
