@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trains with several allocators by turns, a few steps each and the same ones, so that whatever else the machine does
-meets all alike. Prints one line of JSON: what torch_train.py says of each, and for all but the first how many times as
-fast as with that they trained, turn by turn: the medians, and the quartiles.
+meets all alike. Prints one line of JSON: what torch_train.py says of each, the seconds of each one's warm-up, and for all but
+the first how many times as fast as with that they trained, turn by turn: the medians, and the quartiles.
 
     torch_turns.py native|expandable|hipmm|run native|expandable|hipmm|run… [--turns 30] [--turn 5] [--seconds N]
         [--ranks 2] [--model graphs and the like]
@@ -107,14 +107,15 @@ def main():
             if turn > 2 and time.monotonic() > ends:
                 break
             took = {which: trainings[which].go_on()["seconds"] for which in order_of(turn, len(trainings))}
-            ends = ends or time.monotonic() + chosen.seconds
+            if not turn:
+                ends, warm_up = time.monotonic() + chosen.seconds, [round(took[which], 3) for which in sorted(took)]
             for which, of_one in enumerate(ratios, 1):
                 if turn:
                     of_one.append(took[0] / took[which])
         said = [training.go_on("end") for training in trainings]
     quartiles = [[round(value, 4) for value in statistics.quantiles(of_one, n=4)] for of_one in ratios]
     print(json.dumps({"trainings": said, "as_fast": [median for _, median, _ in quartiles],
-                      "quartiles": [[low, high] for low, _, high in quartiles], "turns": len(ratios[0])}))
+                      "quartiles": [[low, high] for low, _, high in quartiles], "turns": len(ratios[0]), "warm_up_seconds": warm_up}))
     return 0
 
 
