@@ -48,7 +48,10 @@ for graph in device segments legacy mapped shared descriptors; do
   looks "$graph" "$hipmm" run --config $graph.json --
   case $graph in
   device | segments | legacy) all ' mapped=no .* way=legacy opened=0$' ;;
-  mapped) all ' way=none$' ;;
+  mapped)
+    all ' way=none$'
+    [ "$(grep -c 'a library asked whether .* write "exportable": true' "$work/err")" = 1 ] || fail "$name: no word of slow copies"
+    ;;
   *)
     [ "$(grep -c '^bytes=4096 .* way=none$' "$work/out")" = 3 ] || fail "$name: a small block is shown"
     [ "$(grep -c '^bytes=[0-9]\{5,\} .*legacy=1 .* way=legacy opened=0$' "$work/out")" = 6 ] ||

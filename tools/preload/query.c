@@ -262,10 +262,12 @@ static bool query_answer_attribute(enum family family, const struct block *block
   }
 }
 
-/* The driver has no IPC handles of mapped memory, and says so; hipmm may have one, and UCX asks for none where the answer is no.
- * The driver has written its answer, of as many bytes as it likes. */
+/* The driver has no IPC handles of mapped memory, and says so; hipmm may have one, and UCX asks for none where the answer is no:
+ * then it copies through host memory, and says nothing. The driver has written its answer, of as many bytes as it likes. */
 static void query_amend_attribute(const struct block *block, int attribute, void *data)
 {
+  static const uint64_t worth_a_word = 1 << 20; /* a pool may share blocks from this size on */
+  static atomic_bool is_written;
   struct hipmm_share_pointer pointer;
   void *base = NULL;
   size_t bytes = 0;
@@ -273,6 +275,10 @@ static void query_amend_attribute(const struct block *block, int attribute, void
   if (!devices_are_mapped_at(block_start(block), &base, &bytes)) return;
   if (!hipmm_share_export_pointer(block->served->resources[KIND_DEVICE], block_start(block), &pointer))
     *(unsigned char *)data = 1;
+  else if (block_bytes(block) >= worth_a_word)
+    message_write_once(&is_written,
+                       "a library asked whether other processes can open a block, as for a direct copy; no: %s",
+                       hipmm_last_error_message());
 }
 
 /* Whether the driver's answer is not the block's. */
