@@ -610,7 +610,7 @@ static void a_reader_refuses_what_is_not_sound(void **state)
     close(listener);
     if (one == HONEST) before = files_of(getpid());
     assert_int_equal(files_of(getpid()), before);
-    assert_int_equal(live_on_all_devices(), 1);
+    if (on_software()) assert_int_equal(live_on_all_devices(), 1);
   }
   close(memory);
   assert_int_equal(fixture_hip()->MemRelease(chunk), 0);
@@ -766,7 +766,7 @@ static void blocks_at_the_end_are_used_again(void **state)
   assert_status(hipmm_deallocate(fixture_resource(NULL), second + 256, 0, NULL), HIPMM_E_POINTER);
   fixture_free(second, 5000, NULL);
   void *huge = NULL;
-  assert_status(hipmm_allocate(fixture_resource(NULL), 257 * MIB, NULL, &huge), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate(fixture_resource(NULL), (size_t)1 << 44, NULL, &huge), HIPMM_E_OUT_OF_MEMORY);
   second = fixture_allocate(1000, NULL);
   fixture_free(first, 1000, NULL); /* not at the end */
   assert_ptr_not_equal(fixture_allocate(100, NULL), first);
