@@ -50,6 +50,7 @@ static bool recorder_begin_block(struct recorder *recorder, struct recorder_thre
   thread->lost_since_block = 0;
   thread->events_before = recorder_events_of(thread);
   thread->context = (struct record_context){.ticks = block->ticks};
+  thread->tags[0] = '\0';
   thread->at = (char *)(block + 1);
   thread->end = (char *)block + RECORD_BLOCK_BYTES;
   return true;
@@ -114,9 +115,14 @@ void recorder_add_held(struct recorder *recorder, struct record_held held)
 void recorder_add(struct recorder *recorder, struct record_event event)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
+  const char *tags = hipmm_tags(recorder->services);
   if (!thread) {
     atomic_fetch_add_explicit(&recorder->lost_events, 1, memory_order_relaxed);
-  } else if (recorder_make_room(recorder, thread, RECORD_PUT_BYTES)) {
+  } else if (recorder_make_room(recorder, thread, 2 + 1 + strlen(tags) + 1 + RECORD_PUT_BYTES)) {
+    if (strcmp(thread->tags, tags) != 0) {
+      thread->at = record_put_tags(thread->at, tags);
+      strcpy(thread->tags, tags);
+    }
     thread->at = record_put(thread->at, &thread->context, &event);
     recorder_count_event(thread);
   }

@@ -23,6 +23,7 @@ struct recording {
   atomic_bool is_saved;        /* what is kept, at the first allocation without memory */
   atomic_bool is_plain;        /* enabled, without stacks, and the clock is the processor's counter; nothing is new */
   atomic_bool is_held_new;     /* since the last event: see recording_notify_of_held() */
+  const uint32_t *tags_used;   /* else no event is plain; see struct hipmm_services */
   atomic_uint_fast64_t due_ns; /* when the device is next asked for its free memory */
   struct recorder recorder;
 };
@@ -38,6 +39,12 @@ static void recording_settle(struct recording *recording)
   atomic_store(&recording->is_plain, !recorder->stack.stacks && recorder->file.uses_counter);
   if (!atomic_load(&recording->is_enabled) || atomic_load(&recording->is_held_new))
     atomic_store(&recording->is_plain, false); /* also if another thread has just changed them */
+}
+
+static inline bool recording_is_plain(struct recording *recording)
+{
+  return atomic_load_explicit(&recording->is_plain, memory_order_relaxed) &&
+         !__atomic_load_n(recording->tags_used, __ATOMIC_RELAXED);
 }
 
 /* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
@@ -123,7 +130,7 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
     }
     return status;
   }
-  if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
+  if (__builtin_expect(recording_is_plain(recording), 1))
     recorder_add_now(&recording->recorder, RECORD_ALLOCATE, ptr, bytes, stream);
   else
     recording_add(recording, RECORD_ALLOCATE, ptr, bytes, stream, __builtin_return_address(0));
@@ -135,7 +142,7 @@ static enum hipmm_status recording_deallocate(void *self, void *ptr, size_t byte
                                               hipmm_stream_t stream)
 {
   struct recording *recording = self;
-  if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
+  if (__builtin_expect(recording_is_plain(recording), 1))
     recorder_add_now(&recording->recorder, RECORD_FREE, ptr, bytes, stream);
   else
     recording_add(recording, RECORD_FREE, ptr, bytes, stream, NULL);
@@ -239,6 +246,7 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
   if (!recording)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   recording->upstream = upstreams[0];
+  recording->tags_used = services->tags_used;
   stack_options_set(&recording->recorder.stack, &given->stack, services);
   recording->recorder.file.kept_blocks =
       ((uint64_t)given->keep_last * USUAL_EVENT_BYTES + RECORD_BLOCK_BYTES - 1) / RECORD_BLOCK_BYTES;
