@@ -286,6 +286,10 @@ int hipmm_call_site(size_t bytes, char *text, size_t text_bytes)
   if (sample == SITE_UNKNOWN && !text) python_find();
   if (sample == SITE_UNKNOWN) sample = 0;
   bool is_again = text && text == site.text && site.is_open;
+  if (bytes == SIZE_MAX) { /* the caller's own frames */
+    if (is_again) site.length = text_bytes;
+    return site.is_open = false;
+  }
   bool is_chosen = is_again || (text && stack_sample_chooses(sample, bytes, site_random()));
   site.text = text;
   site.length = is_chosen ? site_walk(text, text_bytes) : 0;

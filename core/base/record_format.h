@@ -28,8 +28,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RECORD_MAGIC   "hipmm record 2\n"
-#define RECORD_MAGIC_1 "hipmm record 1\n" /* without held memory, else the same */
+#define RECORD_MAGIC   "hipmm record 3\n"
+#define RECORD_MAGIC_2 "hipmm record 2\n" /* without tags, else the same */
+#define RECORD_MAGIC_1 "hipmm record 1\n" /* also without held memory */
 
 enum {
   RECORD_BLOCK_BYTES = 1 << 16,
@@ -38,6 +39,7 @@ enum {
   RECORD_STREAMS = 16,
   RECORD_MOST_EVENT_BYTES = 2 + 3 * 8 + 9 + 4,
   RECORD_PUT_BYTES = RECORD_MOST_EVENT_BYTES + 8, /* the room that record_put() needs */
+  RECORD_MOST_TAG_BYTES = 255,
   RECORD_MOST_TEXT_BYTES = 1 << 14
 };
 
@@ -88,7 +90,9 @@ enum record_head_bits {
 enum record_meta {
   RECORD_META_THREAD, /* 4 bytes: the thread of the events that follow */
   RECORD_META_STACK, /* 4 bytes: the number of a stack trace; 4 bytes: the length of its text; the text, a line a frame */
-  RECORD_META_HELD   /* a struct record_held */
+  RECORD_META_HELD, /* a struct record_held */
+  RECORD_META_TAGS  /* of the block's events that follow; a block begins without: a byte, the length of their text; the
+                        text, which has a line for each tag, the outermost first */
 };
 
 /* What the sources of the device hold; the next event is the first for which that is so. */
@@ -215,6 +219,16 @@ static inline char *record_put_meta(char *at, enum record_meta meta, const void 
   at[2 + bytes] = 0;
   record_put_head(at, RECORD_META | RECORD_PRESENT | (unsigned)meta << RECORD_ACTION_SHIFT);
   return at + 2 + bytes;
+}
+
+/* Writes the tags; `at` has 2 + 1 + their bytes + 1. */
+static inline char *record_put_tags(char *at, const char *tags)
+{
+  char data[1 + RECORD_MOST_TAG_BYTES];
+  size_t bytes = strnlen(tags, RECORD_MOST_TAG_BYTES);
+  data[0] = (char)bytes;
+  memcpy(data + 1, tags, bytes);
+  return record_put_meta(at, RECORD_META_TAGS, data, 1 + bytes);
 }
 
 #endif

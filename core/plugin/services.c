@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/os_memory.h"
+#include "../base/tag.h"
 #include "../base/text.h"
 #include "plugin.h"
 
@@ -72,5 +73,7 @@ struct hipmm_services services_plain(const char *name)
                                  .log = services_write_log,
                                  .host_allocate = os_memory_services.host_allocate,
                                  .host_free = os_memory_services.host_free,
-                                 .call_site = call_site_take};
+                                 .call_site = call_site_take,
+                                 .tags = tag_lines,
+                                 .tags_used = &tag_is_used};
 }

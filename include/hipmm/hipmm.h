@@ -224,6 +224,17 @@ struct hipmm_host_allocator {
  * that is not zeroed or not aligned is HIPMM_E_ARGUMENT. */
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator);
 
+/* ---- Tags -------------------------------------------------------------------------------------------------------- */
+
+/* Say what the calling thread allocates for, such as "layer 7", until the pop. Tags nest: `recording`, `tracking` and
+ * `guard` keep all of the thread with what it allocates, and `hipmm report` shows the innermost of each block, and the
+ * outermost as steps of the program. Other threads, also those that the thread starts, have tags of their own. `name` is
+ * copied. HIPMM_E_ARGUMENT: it is NULL, empty, no UTF-8, longer than 63 bytes, or has control characters. HIPMM_E_STATE, and
+ * nothing changes: the names of the thread's tags have more than 255 bytes together, counting one more for each; in the pop,
+ * there is no tag. Both take nanoseconds, and may be called at any time. */
+enum hipmm_status hipmm_tag_push(const char *name);
+enum hipmm_status hipmm_tag_pop(void);
+
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Allocates `bytes` of memory, aligned to 256 bytes, for use on `stream`. Work that is submitted to `stream` may use

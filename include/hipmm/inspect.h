@@ -177,7 +177,9 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
 /* For a caller that runs Python, and releases its interpreter lock before it allocates `bytes`. If a resource keeps call
  * stacks, writes the frames of Python to `text`, of 8 KiB or so, which the thread's allocations have as their stacks until
  * the call with 0, NULL, 0. Made once with these before the first allocation, it finds Python. Returns 1 if the frames are wanted
- * and the thread does not run Python: a caller that may take the lock, since it holds no other, takes it and calls again; else 0. */
+ * and the thread does not run Python: a caller that may take the lock, since it holds no other, takes it and calls again; else 0.
+ * If it knows better than C functions what the thread does, it writes lines "NAME from FILE\n" to `text`, and calls with SIZE_MAX as
+ * `bytes` and their length as `text_bytes`. */
 int hipmm_call_site(size_t bytes, char *text, size_t text_bytes);
 
 #if defined(__GNUC__)

@@ -683,7 +683,21 @@ struct hipmm_services {
    * out. May be called under locks: it waits for nobody, and runs no code of the program. */
   int64_t (*call_site)(const struct hipmm_services *services, size_t bytes, uint64_t sample, char *text,
                        size_t text_bytes);
+
+  /* For a resource that records allocations: the tags of the calling thread (hipmm_tag_push()), the outermost first, each
+   * with a newline; "" without one, and at most HIPMM_MOST_TAG_BYTES. Never NULL; valid during the op. `*tags_used` is 0,
+   * read atomically, until a thread of the process has a tag: then the call can be spared. */
+  const char *(*tags)(const struct hipmm_services *services);
+  const uint32_t *tags_used;
 };
+
+#define HIPMM_MOST_TAG_BYTES 255
+
+/* The calling thread's tags, as services->tags() gives them, at the price of a load while the process has none. */
+static inline const char *hipmm_tags(const struct hipmm_services *services)
+{
+  return __atomic_load_n(services->tags_used, __ATOMIC_RELAXED) ? services->tags(services) : "";
+}
 
 /* For a resource that has free memory which work may still use: whether to wait for the work. */
 static inline int hipmm_may_wait(const struct hipmm_services *services, enum hipmm_status status)

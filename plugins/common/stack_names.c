@@ -159,7 +159,11 @@ static void stack_traces_copy_line(struct stack_traces *traces, uint32_t index, 
                                    size_t line_bytes)
 {
   stack_traces_lock(traces);
-  snprintf(line, line_bytes, "  #%u in %s", index, traces->lines + place);
+  const char *text = traces->lines + place;
+  if (strncmp(text, STACK_TRACE_TAG, sizeof STACK_TRACE_TAG - 1) == 0)
+    snprintf(line, line_bytes, "  %s", text);
+  else
+    snprintf(line, line_bytes, "  #%u in %s", index, text);
   stack_traces_unlock(traces);
 }
 

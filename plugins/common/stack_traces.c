@@ -242,6 +242,20 @@ static uint32_t stack_traces_add_lines(struct stack_traces *traces, const char *
   return taken;
 }
 
+/* Adds the tags as the outermost line: "tag: step 3 / layer 7". The lock is held. */
+static uint32_t stack_traces_add_tags(struct stack_traces *traces, const char *tags, void **frames, uint32_t taken)
+{
+  char line[sizeof STACK_TRACE_TAG + 3 * HIPMM_MOST_TAG_BYTES], *end = stpcpy(line, STACK_TRACE_TAG);
+  for (; *tags; tags++)
+    if (*tags != '\n')
+      *end++ = *tags;
+    else if (tags[1])
+      end = stpcpy(end, " / ");
+  void *whole = stack_traces_line(traces, line, (size_t)(end - line));
+  if (whole) frames[taken < STACK_TRACE_MOST_FRAMES ? taken++ : taken - 1] = whole;
+  return taken;
+}
+
 uint32_t stack_traces_take(struct stack_traces *traces, const struct stack_options *options, size_t bytes,
                            const void *from)
 {
@@ -250,13 +264,15 @@ uint32_t stack_traces_take(struct stack_traces *traces, const struct stack_optio
   uint32_t kind = __atomic_load_n(&options->stacks, __ATOMIC_RELAXED), taken = 0;
   uint32_t depth = (uint32_t)__atomic_load_n(&options->stack_depth, __ATOMIC_RELAXED);
   uint64_t sample = bytes == SIZE_MAX ? 0 : __atomic_load_n(&options->stack_sample, __ATOMIC_RELAXED);
-  if (kind == STACKS_OFF) return 0;
-  int64_t length = traces->services->call_site(traces->services, bytes, sample, text, sizeof text);
-  if (length < 0) return 0;
-  if (!length || kind == STACKS_ALL) taken = stack_traces_take_native(traces, from, depth, frames);
-  if (length && taken) taken = stack_traces_stop_at_python(traces, frames, taken);
+  const char *tags = traces->is_for_file ? "" : hipmm_tags(traces->services);
+  int64_t length = -1;
+  if (kind != STACKS_OFF) length = traces->services->call_site(traces->services, bytes, sample, text, sizeof text);
+  if (length < 0 && !*tags) return 0;
+  if (!length || (length > 0 && kind == STACKS_ALL)) taken = stack_traces_take_native(traces, from, depth, frames);
+  if (length > 0 && taken) taken = stack_traces_stop_at_python(traces, frames, taken);
   stack_traces_lock(traces);
-  taken = stack_traces_add_lines(traces, text, (size_t)length, frames, taken, depth);
+  if (length > 0) taken = stack_traces_add_lines(traces, text, (size_t)length, frames, taken, depth);
+  if (*tags) taken = stack_traces_add_tags(traces, tags, frames, taken);
   uint32_t number = stack_traces_add(traces, stack_traces_hash_of(frames, taken), frames, taken);
   stack_traces_unlock(traces);
   return number;

@@ -23,6 +23,9 @@ struct stack_trace {
 
 #define STACK_TRACE_LINE (UINTPTR_MAX / 2 + 1)
 
+/* How a line of tags begins, which is no frame. */
+#define STACK_TRACE_TAG "tag: "
+
 /* Code in memory. */
 struct stack_range {
   uintptr_t start, end;
@@ -92,8 +95,9 @@ void stack_options_set(struct stack_options *options, const struct stack_options
 
 /* ---- Taking ---- */
 
-/* The number of the stack of a call that allocates `bytes`; SIZE_MAX: whatever the sample is. `from` as below. 0: the
- * options do not want it, or there is no host memory for it. */
+/* The number of the stack of a call that allocates `bytes`; SIZE_MAX: whatever the sample is. `from` as below. The thread's
+ * tags are its outermost line, and all of it if the options do not want the stack; not for a file, which has them beside the
+ * stacks. 0: nothing is wanted, or there is no host memory for it. */
 uint32_t stack_traces_take(struct stack_traces *traces, const struct stack_options *options, size_t bytes,
                            const void *from);
 

@@ -9,6 +9,10 @@
 /* A full disk is tried again after so many events of a thread. */
 enum { RECORDER_RETRY_EVENTS = 4096 };
 
+/* The room that an event needs with its tags. What is written before it, such as the text of its stack, leaves that room: both
+ * are in one file then. */
+enum { RECORDER_EVENT_BYTES = 2 + 1 + RECORD_MOST_TAG_BYTES + 1 + RECORD_PUT_BYTES };
+
 static struct recorder_thread *recorder_first(struct recorder *recorder)
 {
   return atomic_load_explicit(&recorder->threads, memory_order_acquire);
@@ -50,6 +54,7 @@ static bool recorder_begin_block(struct recorder *recorder, struct recorder_thre
   thread->lost_since_block = 0;
   thread->events_before = recorder_events_of(thread);
   thread->context = (struct record_context){.ticks = block->ticks};
+  thread->tags[0] = '\0';
   thread->at = (char *)(block + 1);
   thread->end = (char *)block + RECORD_BLOCK_BYTES;
   return true;
@@ -107,16 +112,21 @@ static struct recorder_thread *recorder_thread_now(struct recorder *recorder)
 void recorder_add_held(struct recorder *recorder, struct record_held held)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
-  if (thread && recorder_make_room(recorder, thread, 2 + sizeof held + 1 + RECORD_PUT_BYTES))
+  if (thread && recorder_make_room(recorder, thread, 2 + sizeof held + 1 + RECORDER_EVENT_BYTES))
     thread->at = record_put_meta(thread->at, RECORD_META_HELD, &held, sizeof held);
 }
 
 void recorder_add(struct recorder *recorder, struct record_event event)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
+  const char *tags = hipmm_tags(recorder->services);
   if (!thread) {
     atomic_fetch_add_explicit(&recorder->lost_events, 1, memory_order_relaxed);
-  } else if (recorder_make_room(recorder, thread, RECORD_PUT_BYTES)) {
+  } else if (recorder_make_room(recorder, thread, RECORDER_EVENT_BYTES)) {
+    if (strcmp(thread->tags, tags) != 0) {
+      thread->at = record_put_tags(thread->at, tags);
+      strcpy(thread->tags, tags);
+    }
     thread->at = record_put(thread->at, &thread->context, &event);
     recorder_count_event(thread);
   }
@@ -201,7 +211,7 @@ static bool recorder_write_text(struct recorder *recorder, struct recorder_threa
   if (recorder->file.kept_blocks) {
     if (!recorder_keep_text(recorder, &text, bytes)) return false;
   } else {
-    if (!recorder_make_room(recorder, thread, 2 + bytes + RECORD_PUT_BYTES)) return false;
+    if (!recorder_make_room(recorder, thread, 2 + bytes + RECORDER_EVENT_BYTES)) return false;
     thread->at = record_put_meta(thread->at, RECORD_META_STACK, &text, bytes);
   }
   pthread_mutex_lock(&recorder->lock);
@@ -215,7 +225,7 @@ uint32_t recorder_take_stack(struct recorder *recorder, size_t bytes, const void
 {
   uint32_t number = stack_traces_take(&recorder->traces, &recorder->stack, bytes, from);
   struct recorder_thread *thread = number ? recorder_thread_now(recorder) : NULL;
-  if (!thread || !recorder_make_room(recorder, thread, RECORD_PUT_BYTES)) return 0;
+  if (!thread || !recorder_make_room(recorder, thread, RECORDER_EVENT_BYTES)) return 0;
   return recorder_write_text(recorder, thread, number) ? number : 0;
 }
 

@@ -15,10 +15,11 @@
 struct recorder_thread {
   char *at, *end; /* in the block; too near to each other for an event: no block, or it is full */
   struct record_context context;
-  struct record_block *block; /* NULL: none */
-  uint32_t generation;        /* of the block's file */
-  uint64_t events_before;     /* `events` when the block was begun */
-  uint64_t lost_since_block;  /* events lost since a block was begun */
+  char tags[RECORD_MOST_TAG_BYTES + 1]; /* of the events that the block has last */
+  struct record_block *block;           /* NULL: none */
+  uint32_t generation;                  /* of the block's file */
+  uint64_t events_before;               /* `events` when the block was begun */
+  uint64_t lost_since_block;            /* events lost since a block was begun */
   atomic_uint_fast64_t events, lost_events;
   atomic_uint_fast64_t owner;   /* the thread's number; 0: that thread has ended, or its end would not be told */
   struct recorder_thread *next; /* of the recorder */

@@ -20,8 +20,10 @@ struct recording_options {
 struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
-  atomic_bool is_saved;        /* what is kept, at the first allocation without memory */
-  atomic_bool is_plain;        /* enabled, without stacks, and the clock is the processor's counter; nothing is new */
+  atomic_bool is_saved; /* what is kept, at the first allocation without memory */
+  /* 0 there: events are plain. While the recording is enabled, without stacks, its clock is the processor's counter and
+   * nothing is new, it is services->tags_used: so that tags cost nothing until there is one. Else it is `always`. */
+  const uint32_t *_Atomic is_special;
   atomic_bool is_held_new;     /* since the last event: see recording_notify_of_held() */
   atomic_uint_fast64_t due_ns; /* when the device is next asked for its free memory */
   struct recorder recorder;
@@ -32,12 +34,21 @@ enum { RECORDING_FREE_NS = 10000000 };
 
 /* ---- Held memory ---- */
 
+static const uint32_t always = 1;
+
 static void recording_settle(struct recording *recording)
 {
   const struct recorder *recorder = &recording->recorder;
-  atomic_store(&recording->is_plain, !recorder->stack.stacks && recorder->file.uses_counter);
+  const bool is_plain = !recorder->stack.stacks && recorder->file.uses_counter;
+  atomic_store(&recording->is_special, is_plain ? recorder->services->tags_used : &always);
   if (!atomic_load(&recording->is_enabled) || atomic_load(&recording->is_held_new))
-    atomic_store(&recording->is_plain, false); /* also if another thread has just changed them */
+    atomic_store(&recording->is_special, &always); /* also if another thread has just changed them */
+}
+
+static inline bool recording_is_plain(struct recording *recording)
+{
+  const uint32_t *is_special = atomic_load_explicit(&recording->is_special, memory_order_relaxed);
+  return !__atomic_load_n(is_special, __ATOMIC_RELAXED);
 }
 
 /* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
@@ -48,7 +59,7 @@ static void recording_notify_of_held(void *closure, const char *source, int64_t 
   (void)source, (void)bytes;
   atomic_store_explicit(&recording->recorder.file.held_bytes, held_bytes, memory_order_relaxed);
   atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_plain, false);
+  atomic_store(&recording->is_special, &always);
 }
 
 /* UINT64_MAX: it is not due, or not known. */
@@ -123,7 +134,7 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
     }
     return status;
   }
-  if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
+  if (__builtin_expect(recording_is_plain(recording), 1))
     recorder_add_now(&recording->recorder, RECORD_ALLOCATE, ptr, bytes, stream);
   else
     recording_add(recording, RECORD_ALLOCATE, ptr, bytes, stream, __builtin_return_address(0));
@@ -135,7 +146,7 @@ static enum hipmm_status recording_deallocate(void *self, void *ptr, size_t byte
                                               hipmm_stream_t stream)
 {
   struct recording *recording = self;
-  if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
+  if (__builtin_expect(recording_is_plain(recording), 1))
     recorder_add_now(&recording->recorder, RECORD_FREE, ptr, bytes, stream);
   else
     recording_add(recording, RECORD_FREE, ptr, bytes, stream, NULL);

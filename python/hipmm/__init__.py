@@ -13,8 +13,9 @@ hipmm.rmm is RMM's Python API; hipmm.torch, hipmm.cupy and hipmm.numba serve the
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 try:
     from . import _hipmm
@@ -118,6 +119,7 @@ __all__ = [
     "statistics",
     "store",
     "synchronize",
+    "tag",
     "under_rmm",
     "using",
     "wake",
@@ -293,6 +295,22 @@ class using:
         previous = self._previous.pop()
         if _hipmm.is_initialized():  # after finalize() there is none
             set_resource(previous)
+
+
+@contextlib.contextmanager
+def tag(name: str) -> Iterator[None]:
+    """with tag("layer 7"): what this thread allocates meanwhile is for layer 7; also a decorator, @tag("loss").
+
+    `recording`, `tracking` and `guard` keep the tags of each block. `hipmm report` colours and sums blocks by the innermost, and
+    shows the outermost as steps of the program. Other threads have tags of their own, so that memory which PyTorch's backward
+    pass allocates has none; and a coroutine leaves its own to those that run while it waits. `name` has at most 63 bytes in UTF-8
+    and no control characters (ArgumentError). StateError if the names of the thread's tags have more than 255 bytes.
+    """
+    _hipmm.push_tag(name)
+    try:
+        yield
+    finally:
+        _hipmm.pop_tag()
 
 
 def sleep(which: str | Resource | None = None, keep: bool = True, device: int | None = None) -> None:

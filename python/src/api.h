@@ -32,7 +32,7 @@
   X(resource_upstream_count) X(resource_visit_blocks) X(runtime) X(runtime_version) X(set) X(share_import_pointer) X(snapshot) \
   X(span_commit) X(span_create) X(span_decommit) X(span_destroy) X(statistics_get) X(statistics_pop) X(statistics_push) X(stream_create) X(stream_destroy) X(stream_is_default) \
   X(stream_query) X(stream_retain) X(stream_retire) X(stream_synchronize) X(stream_wait) X(string_free) \
-  X(torch_memory) X(torch_reset_peak) X(version)
+  X(tag_pop) X(tag_push) X(torch_memory) X(torch_reset_peak) X(version)
 /* clang-format on */
 
 struct api {

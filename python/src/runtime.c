@@ -40,6 +40,21 @@ static PyObject *runtime_finalize(PyObject *module, PyObject *unused)
   return call_result(status);
 }
 
+/* Neither takes a lock: the GIL stays. */
+static PyObject *runtime_push_tag(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  if (!PyArg_ParseTuple(args, "s:tag", &name)) return NULL;
+  return call_result(api.tag_push(name));
+}
+
+static PyObject *runtime_pop_tag(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  return call_result(api.tag_pop());
+}
+
 static PyObject *runtime_name(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -403,6 +418,8 @@ PyMethodDef runtime_methods[] = {{"start", runtime_start, METH_VARARGS, NULL},
                                  {"start_if_needed", runtime_start_if_needed, METH_NOARGS, NULL},
                                  {"is_initialized", runtime_is_initialized, METH_NOARGS, NULL},
                                  {"finalize", runtime_finalize, METH_NOARGS, NULL},
+                                 {"push_tag", runtime_push_tag, METH_VARARGS, NULL},
+                                 {"pop_tag", runtime_pop_tag, METH_NOARGS, NULL},
                                  {"runtime", runtime_name, METH_NOARGS, NULL},
                                  {"version", runtime_version, METH_NOARGS, NULL},
                                  {"library", runtime_library, METH_NOARGS, NULL},

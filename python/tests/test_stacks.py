@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Call stacks of Python: `stacks` of recording and tracking."""
 
+import contextlib
 import ctypes
 import gc
 import pathlib
@@ -151,6 +152,72 @@ def test_a_caller_without_the_gil_may_take_it_for_the_stack():
     assert taken[0][:2] == ("allocate_as_an_operator", HERE) and is_native(released)
     for *_, ptr in first, second:
         ctypes.CDLL(path).hipmm_deallocate(None, ptr, ctypes.c_size_t(LARGE), None)
+
+
+@pytest.mark.graph(tracked())
+def test_a_caller_without_python_may_say_what_it_runs():
+    """As the bridge does in PyTorch's backward pass."""
+    library, text = ctypes.CDLL(path_of_libhipmm()), ctypes.create_string_buffer(8192)
+    lines = b"autograd: MulBackward0 from torch\n"
+    size, own = ctypes.c_size_t(LARGE), ctypes.c_size_t(ctypes.c_size_t(-1).value)
+    assert library.hipmm_call_site(own, text, size) == 0  # nothing was asked: nothing changes
+    assert library.hipmm_call_site(size, text, ctypes.c_size_t(len(text))) == 1
+    text.value = lines
+    assert library.hipmm_call_site(own, text, ctypes.c_size_t(len(lines))) == 0
+    kept = [allocate_by(library)]
+    library.hipmm_call_site(ctypes.c_size_t(0), None, ctypes.c_size_t(0))
+    kept.append(allocate_by(library))
+    (_, said), (_, after) = stacks()
+    assert said == [("autograd: MulBackward0", "torch", 0)] and is_native(after) and len(after) > 1
+    for ptr in kept:
+        library.hipmm_deallocate(None, ptr, ctypes.c_size_t(LARGE), None)
+
+
+# ---- Tags
+
+
+@pytest.mark.graph({"runtime": "software", "stack": [{"type": "tracking", "report_at_end": False}, "pool", "device"]})
+def test_tags_nest_in_each_thread():
+    @hipmm.tag("loss")
+    def loss():
+        return allocate()
+
+    kept = []
+    with hipmm.tag("step 3"):
+        with hipmm.tag("größe"):
+            kept.append(allocate())
+        kept.append(loss())
+        thread = threading.Thread(target=lambda: kept.append(allocate()))
+        thread.start()
+        thread.join()
+        with pytest.raises(ZeroDivisionError), hipmm.tag("layer 7"):
+            1 / 0
+        kept.append(allocate())
+    kept.append(allocate())
+    tags = [re.findall("tag: (.*)", block) for block in hipmm.resource().report().split("\n0x")[1:]]
+    assert tags == [["step 3 / größe"], ["step 3 / loss"], [], ["step 3"], []]
+
+
+@pytest.mark.parametrize(("name", "error", "message"), [
+    ("", hipmm.ArgumentError, "empty"), ("a" * 64, hipmm.ArgumentError, "63 bytes"), ("ä" * 32, hipmm.ArgumentError, "63 bytes"),
+    ("a\nb", hipmm.ArgumentError, "control characters"), ("a\0b", ValueError, "null"), ("\udc80", UnicodeEncodeError, "surrogates"),
+    (7, TypeError, "str"), (None, TypeError, "str")])
+def test_names_that_are_no_tags(name, error, message):
+    with pytest.raises(error, match=message), hipmm.tag(name):
+        raise AssertionError
+    with hipmm.tag("a" * 63):
+        pass
+
+
+def test_tags_without_end():
+    depth = 0
+    with pytest.raises(hipmm.StateError, match="more than 255 bytes"), contextlib.ExitStack() as stack:
+        while True:
+            stack.enter_context(hipmm.tag("layer"))
+            depth += 1
+    assert depth == 255 // len("layer ")
+    with pytest.raises(hipmm.StateError, match="this thread has no tag"):
+        hipmm._hipmm.pop_tag()
 
 
 @pytest.mark.graph(tracked())

@@ -115,6 +115,8 @@ const struct function functions[] = {
     {"hipmm_resource_visit_values", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
     {"hipmm_resource_visit_options", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
     {"hipmm_resource_visit_blocks", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
+    {"hipmm_tag_push", RETURNS_STATUS, NEEDS_NOTHING, "p:name"},
+    {"hipmm_tag_pop", RETURNS_STATUS, NEEDS_NOTHING, ""},
     {"hipmm_call_site", RETURNS_NUMBER, NEEDS_NOTHING, "n:bytes P:text n:text_bytes=0"},
     {"hipmm_stream_pool_create", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device n:size=70000 n:flags=9 o:pool_out"},
     {"hipmm_stream_pool_destroy", RETURNS_STATUS, NEEDS_NOTHING, "l:pool"},

@@ -375,7 +375,7 @@ NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);
 AT(hipmm_resource, self, 8);
 
-MAY_GROW(hipmm_services, 248);
+MAY_GROW(hipmm_services, 264);
 AT(hipmm_services, struct_size, 0);
 AT(hipmm_services, name, 8);
 AT(hipmm_services, device, 16);
@@ -408,6 +408,8 @@ AT(hipmm_services, leave_program, 216);
 AT(hipmm_services, ask_program, 224);
 AT(hipmm_services, check_wait, 232);
 AT(hipmm_services, call_site, 240);
+AT(hipmm_services, tags, 248);
+AT(hipmm_services, tags_used, 256);
 
 NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);

@@ -246,6 +246,21 @@ void scopes_make_resources_current()
   CHECK_THROWS(hipmm::error, "limti", (void)hipmm::make_resource(0, "limiting", R"({"limti": 1})", {pool}));
 }
 
+void scopes_tag_what_they_allocate()
+{
+  const hipmm::library library = hipmm::library::from_string(R"({"stack": ["tracking", "device"]})");
+  const hipmm::resource top = hipmm::current_resource();
+  void *block = nullptr;
+  {
+    const hipmm::scoped_tag outer{"step 3"}, inner{"layer 7"};
+    CHECK_THROWS(hipmm::error, "empty", hipmm::scoped_tag{""});
+    block = top.allocate(100);
+  }
+  CHECK(::hipmm_tag_pop() == HIPMM_E_STATE);
+  CHECK(top.report().find("tag: step 3 / layer 7\n") != std::string::npos);
+  top.deallocate(block, 100);
+}
+
 /* As the runtimes declare their functions. */
 void *of_cuda(CUstream_st *stream)
 {
@@ -557,6 +572,7 @@ int main()
       {"resources are references", resources_are_references},
       {"memory outlives the library", memory_outlives_the_library},
       {"scopes put resources in force", scopes_make_resources_current},
+      {"scopes tag what they allocate", scopes_tag_what_they_allocate},
       {"streams are those of the runtimes", streams_are_those_of_the_runtimes},
       {"streams have owners", streams_have_owners},
       {"guards switch the device", guards_switch_the_device},

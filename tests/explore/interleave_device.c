@@ -194,7 +194,8 @@ const struct hipmm_services device_services = {.struct_size = sizeof device_serv
                                                .enter_device = device_enter,
                                                .leave_device = device_leave,
                                                .reclaim_level = device_reclaim_level,
-                                               .check_wait = device_check_wait};
+                                               .check_wait = device_check_wait,
+                                               .tags_used = &(const uint32_t){0}};
 
 /* ---- An upstream ---- */
 

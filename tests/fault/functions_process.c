@@ -145,6 +145,8 @@ static void use_the_log(const void *argument)
   enum hipmm_log_level level = SWEEP_PLAIN(hipmm_log_get_level);
   int refused = -1;
   (void)argument;
+  SWEEP(hipmm_tag_push, "layer 7");
+  SWEEP(hipmm_tag_pop);
   SWEEP(hipmm_log_set_file, log_file);
   SWEEP(hipmm_log_set_level, HIPMM_LOG_DEBUG);
   if (!hipmm_resource_query(NULL, "nothing", &(int64_t){0})) sweep_note("there is a value \"nothing\"");

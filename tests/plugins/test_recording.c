@@ -503,6 +503,110 @@ static void keeps_one_place_for_a_thread_in_each_of_many_records(void **state)
   for (int i = 0; i < RECORDS; i++) hipmm_resource_release(records[i]);
 }
 
+/* ---- Tags ---- */
+
+/* Writes a letter a row, and its tags: "+step 1/layer 7/". Marks are "[" and "]"; frees are left out. */
+static void tell_tags(const char *name, char *text, size_t text_bytes)
+{
+  static const char letters[] = {
+      [TRACE_ALLOCATE] = '+', [TRACE_ALLOCATE_FAILURE] = '!', [TRACE_MARK] = '[', [TRACE_MARK_END] = ']'};
+  char message[600], *path = path_in(folder, name);
+  struct trace_rows *rows = trace_rows_open(path, message, sizeof message);
+  struct trace_row row;
+  size_t used = 0;
+  if (!rows) fail_msg("%s", message);
+  trace_rows_want_all(rows);
+  while (trace_rows_next(rows, &row) == TRACE_LINE) {
+    const char *tags = row.tags ? trace_rows_tags(rows, row.tags) : "";
+    if (row.action >= sizeof letters || !letters[row.action]) continue;
+    used += (size_t)snprintf(text + used, text_bytes - used, "%c%s", letters[row.action], tags);
+    assert_true(used < text_bytes);
+  }
+  for (char *at = text; *at; at++)
+    if (*at == '\n') *at = '/';
+  assert_string_equal(trace_rows_remark(rows), "");
+  trace_rows_close(rows);
+  free(path);
+}
+
+static void allocate_once(void)
+{
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+}
+
+static void *allocate_with_a_tag(void *failures)
+{
+  *(int *)failures += hipmm_tag_pop() != HIPMM_E_STATE;
+  allocate_and_free_once(failures);
+  *(int *)failures += hipmm_tag_push("of the thread") != HIPMM_OK;
+  allocate_and_free_once(failures);
+  return NULL; /* with its tag, which no other thread gets */
+}
+
+static void keeps_the_tags_of_each_thread(void **state)
+{
+  char text[1000] = "", whole[260] = "";
+  int failures = 0;
+  (void)state;
+  assert_ok(start(""));
+  allocate_once();
+  assert_ok(hipmm_tag_push("step 1"));
+  allocate_once();
+  assert_ok(hipmm_tag_push("layer 7"));
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, allocate_with_a_tag, &failures), 0);
+    pthread_join(thread, NULL);
+  }
+  assert_int_equal(failures, 0);
+  allocate_once();
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &(void *){NULL}), HIPMM_E_OUT_OF_MEMORY);
+  assert_ok(hipmm_tag_pop());
+  assert_ok(hipmm_tag_pop());
+  assert_ok(hipmm_tag_push("größe"));
+  allocate_once();
+  assert_ok(hipmm_tag_pop());
+  allocate_once();
+  tell_tags("log.record", text, sizeof text);
+  assert_string_equal(text, "+[step 1/+step 1/+[of the thread/+of the thread/+[of the thread/+of the thread/"
+                            "+step 1/layer 7/!step 1/layer 7/]step 1/layer 7/[größe/+größe/]größe/+");
+
+  while (strlen(whole) < 240) { /* as much as a thread may have */
+    assert_ok(hipmm_tag_push("a name of nineteen."));
+    strcat(whole, "a name of nineteen./");
+  }
+  assert_ok(hipmm_tag_push("and fourteen.."));
+  strcat(whole, "and fourteen../");
+  assert_status(hipmm_tag_push("a"), HIPMM_E_STATE);
+  allocate_once();
+  tell_tags("log.record", text, sizeof text);
+  assert_non_null(strstr(text, whole));
+  while (!hipmm_tag_pop()) {
+  }
+}
+
+/* Each block of a file is read by itself, and a file that keeps the last events has lost those before. */
+static void keeps_tags_in_every_block_of_a_file(void **state)
+{
+  enum { MANY = 20000 };
+  static char text[MANY * 10];
+  const char *options[] = {"", ", 'keep_last': 4000"};
+  (void)state;
+  assert_ok(hipmm_tag_push("a"));
+  for (int kind = 0; kind < 2; kind++) {
+    size_t n = 0;
+    assert_ok(start(options[kind]));
+    for (int i = 0; i < MANY; i++) allocate_once();
+    if (kind) assert_ok(hipmm_resource_perform(fixture_resource("recording"), "flush"));
+    tell_tags("log.record", text, sizeof text);
+    assert_memory_equal(text, "[a/", 3);
+    for (const char *at = text + 3; *at; at += 3, n++) assert_memory_equal(at, "+a/", 3);
+    assert_in_range(n, kind ? 1000 : MANY, kind ? MANY / 2 : MANY);
+    assert_int_equal(hipmm_finalize(), HIPMM_OK);
+  }
+  assert_ok(hipmm_tag_pop());
+}
+
 /* ---- Files ---- */
 
 static void keeps_all_events_when_the_file_is_rotated(void **state)
@@ -992,7 +1096,11 @@ static int try_to_read(const char *name, char *message, size_t message_bytes)
 static char *record_of_200_events(size_t *bytes_out)
 {
   assert_ok(start(", 'stacks': 'all', 'stack_sample': 20000"));
-  for (int i = 0; i < 100; i++) fixture_free(allocate_here(1000), 1000, NULL);
+  for (int i = 0; i < 100; i++) {
+    if (i % 5 == 4) assert_ok(hipmm_tag_push("layer"));
+    fixture_free(allocate_here(1000), 1000, NULL);
+    if (i % 5 == 4) assert_ok(hipmm_tag_pop());
+  }
   char *path = path_in(folder, "log.record"), *data = read_file(path, bytes_out);
   assert_non_null(data);
   free(path);
@@ -1107,6 +1215,8 @@ int main(int argc, char **argv)
       TEST(records_what_is_held),
       TEST(records_what_is_held_at_first),
       TEST(records_only_while_it_is_enabled),
+      TEST(keeps_the_tags_of_each_thread),
+      TEST(keeps_tags_in_every_block_of_a_file),
       TEST(records_numbers_of_every_length),
       TEST(needs_at_most_16_bytes_an_event),
       TEST(keeps_the_order_of_blocks_that_change_threads),

@@ -55,6 +55,39 @@ static void lists_what_is_allocated(void **state)
   fixture_drop_stream(stream);
 }
 
+/* Also without stacks; a free forgets them. */
+static void lists_tags(void **state)
+{
+  char wanted[200];
+  (void)state;
+  fixture_start(tracked);
+  assert_ok(hipmm_tag_push("step 3"));
+  assert_ok(hipmm_tag_push("layer 7"));
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_tag_pop());
+  assert_ok(hipmm_tag_pop());
+  snprintf(wanted, sizeof wanted, "%p: 1000 B (allocation 1, stream (nil)) : callstack:\n", ptr);
+  const char *text = listed();
+  assert_contains(text, wanted);
+  assert_contains(text, "  tag: step 3 / layer 7\n");
+  fixture_free(ptr, 1000, NULL);
+  ptr = fixture_allocate(1000, NULL);
+  assert_null(strstr(listed(), "tag:"));
+  fixture_free(ptr, 1000, NULL);
+}
+
+static void lists_tags_behind_stacks(void **state)
+{
+  (void)state;
+  fixture_start("'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 64}, 'device']");
+  assert_ok(hipmm_tag_push("layer 8"));
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_tag_pop());
+  const char *text = listed();
+  assert_true(strstr(text, "  #0 in ") < strstr(text, "  tag: layer 8\n"));
+  fixture_free(ptr, 1000, NULL);
+}
+
 /* The whole list, through what stands above, however much the log would name. */
 static void gives_the_list_as_text(void **state)
 {
@@ -482,6 +515,8 @@ static const struct behaviour_stack stacks[] = {
 
 static const struct CMUnitTest others[] = {
     TEST(lists_what_is_allocated),
+    TEST(lists_tags),
+    TEST(lists_tags_behind_stacks),
     TEST(gives_the_list_as_text),
     TEST(gives_traces_as_text),
     TEST(says_what_is_left_in_the_end),

@@ -499,13 +499,37 @@ static void refuses_calls_from_a_visitor(void **state)
   end_with_a_block(resource, ptr);
 }
 
+/* ---- Tags ---- */
+
+static void refuses_names_that_are_no_tags(void **state)
+{
+  static const struct {
+    const char *name, *message;
+  } wrong[] = {{NULL, "the name is NULL"},
+               {"", "the name is empty"},
+               {"0123456789012345678901234567890123456789012345678901234567890123", "the name has more than 63 bytes"},
+               {"layer\n7", "control characters"},
+               {"\xff\xfe", "not UTF-8"},
+               {"gr\xc3", "not UTF-8"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_status(hipmm_tag_push(wrong[i].name), HIPMM_E_ARGUMENT);
+    assert_contains(hipmm_last_error_message(), wrong[i].message);
+    assert_contains(hipmm_last_error_message(), "hipmm_tag_push: ");
+  }
+  assert_status(hipmm_tag_pop(), HIPMM_E_STATE); /* nothing was pushed */
+  assert_message("hipmm_tag_pop: this thread has no tag");
+  assert_ok(hipmm_tag_push("012345678901234567890123456789012345678901234567890123456789012"));
+  assert_ok(hipmm_tag_pop());
+}
+
 #define place_test(name) cmocka_unit_test_setup_teardown(name, make_places, remove_places)
 
 int main(void)
 {
   use_test_plugins();
   log_to_file("warning");
-  struct CMUnitTest tests[34] = {
+  struct CMUnitTest tests[35] = {
       place_test(prefers_the_file_that_the_environment_names),
       place_test(takes_the_working_folders_file),
       place_test(does_without_a_file),
@@ -520,8 +544,10 @@ int main(void)
       cmocka_unit_test_teardown(refuses_calls_without_arguments, end),
       cmocka_unit_test_teardown(moves_no_block_that_it_does_not_know, end),
       cmocka_unit_test_teardown(refuses_calls_from_a_visitor, end),
+      cmocka_unit_test(refuses_names_that_are_no_tags),
   };
-  size_t n = 11;
+  size_t n = 0;
+  while (tests[n].name) n++;
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
     tests[n++] = (struct CMUnitTest){.name = stacks[i].name,
                                      .test_func = minds_its_arguments,

@@ -310,6 +310,22 @@ private:
   resource previous_;
 };
 
+/* A tag of the calling thread (hipmm_tag_push()) until the object is destroyed, by the same thread. Nest them as scopes nest. */
+class scoped_tag
+{
+public:
+  explicit scoped_tag(const std::string &name)
+  {
+    check(::hipmm_tag_push(name.c_str()));
+  }
+  ~scoped_tag()
+  {
+    static_cast<void>(::hipmm_tag_pop());
+  }
+  scoped_tag(const scoped_tag &) = delete;
+  scoped_tag &operator=(const scoped_tag &) = delete;
+};
+
 /* Creates a resource of a type on a device over others, as a graph would. `options_json`: {"maximum_size": "2GiB"}. */
 [[nodiscard]] inline resource make_resource(int device, const std::string &type, const std::string &options_json = "{}",
                                             const std::vector<resource> &upstreams = {})

@@ -31,13 +31,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -540,18 +545,46 @@ struct Figures {
 
 /* ---- Segments of private pools ---- */
 
+/* What the thread's backward pass runs now, such as "MulBackward0"; empty: nothing, or this PyTorch does not tell it. Calls no
+ * Python. PyTorch's class of it is not included, since the compiler takes as much memory for that header as for the whole file:
+ * the function that gives the object is looked up, and an object with virtual functions begins with the place of its table, in
+ * front of which is its type. */
+std::string running_operator()
+{
+  using Find = std::shared_ptr<void> (*)();
+  static const Find find = [] {
+    void *library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+    return reinterpret_cast<Find>(library ? dlsym(library, "_ZN5torch8autograd16get_current_nodeEv") : nullptr);
+  }();
+  const std::shared_ptr<void> node = find ? find() : nullptr;
+  if (!node) return {};
+  const std::type_info *type = (*static_cast<const std::type_info *const *const *>(node.get()))[-1];
+  const std::unique_ptr<char, void (*)(void *)> text{abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr),
+                                                     std::free};
+  std::string name = text ? text.get() : type->name();
+  for (const std::string part : {"torch::autograd::", "generated::"})
+    if (name.compare(0, part.size(), part) == 0) name.erase(0, part.size());
+  return name;
+}
+
 /* While there is one, the thread's allocation has the frames of Python as its call stack, if a resource keeps call stacks and chooses
  * the allocation. PyTorch's operators have released Python's lock: it is taken, as for PyTorch's own recorder, by a thread that has
- * run Python, so no other lock may be held. */
+ * run Python, so no other lock may be held. A thread of the backward pass has none: its frame is the operator. */
 class CallSite
 {
 public:
   explicit CallSite(size_t bytes)
   {
-    if (!hipmm.call_site(bytes, text, sizeof text) || !python.of_thread || !python.of_thread()) return;
-    int state = python.take();
-    (void)hipmm.call_site(bytes, text, sizeof text);
-    python.give(state);
+    bool lacks_frames = hipmm.call_site(bytes, text, sizeof text);
+    if (lacks_frames && python.of_thread && python.of_thread()) {
+      int state = python.take();
+      lacks_frames = hipmm.call_site(bytes, text, sizeof text);
+      python.give(state);
+    }
+    const std::string name = lacks_frames ? running_operator() : std::string{};
+    if (name.empty()) return;
+    int length = std::snprintf(text, sizeof text, "autograd: %.1000s from torch\n", name.c_str());
+    (void)hipmm.call_site(SIZE_MAX, text, static_cast<size_t>(length));
   }
   ~CallSite()
   {

@@ -92,10 +92,13 @@ static bool chrome_put_block(struct convert_output *output, const struct trace_r
   snprintf(category, sizeof category, "device %d", (int)row->space.device);
   json_t *event = json_pack("{s:s, s:s, s:I, s:o}", "ph", is_end ? "e" : "b", "cat", category, "id", (json_int_t)slot,
                             "name", output_json_string(name));
+  size_t tag_bytes;
+  const char *tag = is_end ? NULL : trace_rows_tag(rows, row, &tag_bytes);
   if (event && !is_end)
     json_object_set_new(event, "args",
-                        json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)bytes, "address", (json_int_t)row->pointer,
-                                  "stream", (json_int_t)row->stream));
+                        json_pack("{s:I, s:I, s:I, s:o*}", "bytes", (json_int_t)bytes, "address",
+                                  (json_int_t)row->pointer, "stream", (json_int_t)row->stream, "tag",
+                                  tag ? json_stringn(tag, tag_bytes) : NULL));
   return chrome_put(output, row, event);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pprof_output.c: writes who allocated the memory as a profile of pprof (profile.proto, not compressed), with Go's names of the
- * values: what each call stack allocated in all, what of it is live at the end, and what was live when most memory was.
+ * values: what each call stack allocated in all, by tag, what of it is live at the end, and what was live when most memory was.
  *
  * Most is live at many moments of a growing program. So a stack keeps what it had at the last of them only when its own
  * blocks change: until then it has the same. */
@@ -18,7 +18,8 @@
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_LOCATION = 4, PROFILE_FUNCTION, PROFILE_STRING };
 enum { PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_DEFAULT_TYPE = 14 };
 enum { TYPE_NAME = 1, TYPE_UNIT };
-enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES };
+enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES, SAMPLE_LABEL };
+enum { LABEL_KEY = 1, LABEL_TEXT };
 enum { LOCATION_ID = 1, LOCATION_LINE = 4, LINE_FUNCTION = 1, LINE_NUMBER };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_FILE = 4 };
 
@@ -27,23 +28,26 @@ enum pprof_value { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE, PEAK_
 static const char *const pprof_names[PPROF_VALUES] = {"alloc_objects", "alloc_space",  "inuse_objects",
                                                       "inuse_space",   "peak_objects", "peak_space"};
 
+/* Of one call stack and one tag. */
 struct pprof_stack {
   uint64_t values[PPROF_VALUES];
-  uint64_t peak; /* the number of the peak that its values are of */
+  uint64_t peak;       /* the number of the peak that its values are of */
+  uint32_t stack, tag; /* in `texts` and `tags`; 0: none */
 };
 
 struct pprof_output {
   struct trace_live live;
-  struct stack_texts texts;
-  struct pprof_stack *stacks; /* by number in `texts`; the first is of blocks without a call stack */
-  size_t capacity;
-  uint32_t *numbers; /* in `texts`, by the log's number; 0: not seen yet */
+  struct stack_texts texts, tags;
+  struct pprof_stack *stacks;
+  size_t n_stacks, capacity;
+  struct key_map samples; /* of stack and tag, to their index in `stacks`, plus 1 */
+  uint32_t *numbers;      /* in `texts`, by the log's number; 0: not seen yet */
   size_t n_numbers;
   uint64_t live_bytes, peak_bytes, n_peaks, stack_sample;
   int64_t first, last; /* nanoseconds */
   FILE *file;
   uint64_t n_strings;
-  bool *has_location; /* by line of `texts` */
+  bool *has_location; /* by line of `texts`; then that of no call stack */
 };
 
 /* ---- Messages ---- */
@@ -103,12 +107,12 @@ static bool pprof_output_begin(struct convert_output *output)
   struct pprof_output *pprof = output->pprof = calloc(1, sizeof *output->pprof);
   if (!pprof) return false;
   pprof->first = pprof->last = TRACE_NO_TIME;
-  return array_grow_zeroed(&pprof->stacks, 0, &pprof->capacity, sizeof *pprof->stacks);
+  return true;
 }
 
 /* The number of a row's stack in `texts`. False: out of memory. */
-static bool pprof_stack_of(struct pprof_output *pprof, uint32_t stack, const struct trace_rows *rows,
-                           uint32_t *number_out)
+static bool pprof_number_stack(struct pprof_output *pprof, uint32_t stack, const struct trace_rows *rows,
+                               uint32_t *number_out)
 {
   *number_out = 0;
   if (!stack) return true;
@@ -116,7 +120,29 @@ static bool pprof_stack_of(struct pprof_output *pprof, uint32_t stack, const str
   const char *text = pprof->numbers[stack] ? NULL : trace_rows_stack(rows, stack);
   if (text && !stack_texts_add(&pprof->texts, text, &pprof->numbers[stack])) return false;
   *number_out = pprof->numbers[stack];
-  return array_grow_zeroed(&pprof->stacks, *number_out, &pprof->capacity, sizeof *pprof->stacks);
+  return true;
+}
+
+/* The index of a row's stack and tag in `stacks`. False: out of memory. */
+static bool pprof_stack_of(struct pprof_output *pprof, const struct trace_row *row, const struct trace_rows *rows,
+                           uint32_t *index_out)
+{
+  char name[256];
+  size_t bytes;
+  uint32_t stack, number = 0;
+  if (!pprof_number_stack(pprof, row->stack, rows, &stack)) return false;
+  const char *tag = trace_rows_tag(rows, row, &bytes);
+  if (tag) snprintf(name, sizeof name, "%.*s", (int)bytes, tag);
+  if (tag && !stack_texts_add(&pprof->tags, name, &number)) return false;
+  const uint64_t key = (uint64_t)number << 32 | stack, found = key_map_get(&pprof->samples, key);
+  *index_out = (uint32_t)(found ? found - 1 : pprof->n_stacks);
+  if (found) return true;
+  if (!array_grow_zeroed(&pprof->stacks, pprof->n_stacks, &pprof->capacity, sizeof *pprof->stacks) ||
+      !key_map_put(&pprof->samples, key, pprof->n_stacks + 1))
+    return false;
+  pprof->stacks[pprof->n_stacks].stack = stack;
+  pprof->stacks[pprof->n_stacks++].tag = number;
+  return true;
 }
 
 static void pprof_keep_peak(const struct pprof_output *pprof, struct pprof_stack *stack)
@@ -130,8 +156,8 @@ static void pprof_keep_peak(const struct pprof_output *pprof, struct pprof_stack
 static void pprof_change(struct pprof_output *pprof, uint32_t number, bool is_freed, uint64_t bytes)
 {
   struct pprof_stack *stack = &pprof->stacks[number];
-  uint64_t objects = stack_sample_blocks(pprof->stack_sample, bytes, number),
-           space = stack_sample_bytes(pprof->stack_sample, bytes, number);
+  uint64_t objects = stack_sample_blocks(pprof->stack_sample, bytes, stack->stack),
+           space = stack_sample_bytes(pprof->stack_sample, bytes, stack->stack);
   pprof_keep_peak(pprof, stack);
   stack->values[INUSE_OBJECTS] += is_freed ? -objects : objects;
   stack->values[INUSE_SPACE] += is_freed ? -space : space;
@@ -159,7 +185,7 @@ static bool pprof_output_row(struct convert_output *output, const struct trace_r
   if (pair.slot && row->action == TRACE_FREE) pprof_change(pprof, pprof->live.blocks[pair.slot].item, true, pair.bytes);
   if (!pair.slot || row->action != TRACE_ALLOCATE) return true;
   pprof->stack_sample = row->stack_sample;
-  if (!pprof_stack_of(pprof, row->stack, rows, &number)) return false;
+  if (!pprof_stack_of(pprof, row, rows, &number)) return false;
   pprof->live.blocks[pair.slot].item = number;
   pprof_change(pprof, number, false, row->bytes);
   return true;
@@ -196,8 +222,10 @@ static bool pprof_put_stack(struct pprof_output *pprof, uint32_t number, FILE *l
   const size_t n_lines = pprof->texts.n_lines;
   const char *text = number ? stack_texts_get(&pprof->texts, number) : NULL;
   if (!text) {
+    bool is_known = pprof->has_location[n_lines];
+    pprof->has_location[n_lines] = true;
     pprof_put_number(locations, n_lines + 1);
-    return pprof_put_location(pprof, n_lines + 1, &none);
+    return is_known || pprof_put_location(pprof, n_lines + 1, &none);
   }
   for (size_t at = pprof->texts.ends[number - 1]; at < pprof->texts.ends[number]; at++) {
     const uint32_t line = pprof->texts.frames[at];
@@ -213,17 +241,29 @@ static bool pprof_put_stack(struct pprof_output *pprof, uint32_t number, FILE *l
   return true;
 }
 
-static bool pprof_put_sample(struct pprof_output *pprof, uint32_t number)
+static bool pprof_put_tag(struct pprof_output *pprof, uint32_t tag, FILE *sample)
+{
+  struct pprof_message label;
+  const char *text = tag ? stack_texts_get(&pprof->tags, tag) : NULL;
+  if (!text) return true;
+  const uint64_t key = pprof_put_string(pprof, "tag", 3), name = pprof_put_string(pprof, text, strlen(text));
+  if (pprof_begin(&label)) {
+    pprof_put_field(label.stream, LABEL_KEY, key);
+    pprof_put_field(label.stream, LABEL_TEXT, name);
+  }
+  return pprof_end(&label, sample, SAMPLE_LABEL);
+}
+
+static bool pprof_put_sample(struct pprof_output *pprof, struct pprof_stack *stack)
 {
   struct pprof_message sample, locations, values;
-  struct pprof_stack *stack = &pprof->stacks[number];
   pprof_keep_peak(pprof, stack);
   if (!stack->values[ALLOC_OBJECTS]) return true;
-  bool good = pprof_begin(&sample) && pprof_begin(&locations) && pprof_put_stack(pprof, number, locations.stream);
+  bool good = pprof_begin(&sample) && pprof_begin(&locations) && pprof_put_stack(pprof, stack->stack, locations.stream);
   if (sample.stream) good = pprof_end(&locations, sample.stream, SAMPLE_LOCATIONS) && good;
   if (good && pprof_begin(&values)) {
     for (int i = 0; i < PPROF_VALUES; i++) pprof_put_number(values.stream, stack->values[i]);
-    good = pprof_end(&values, sample.stream, SAMPLE_VALUES);
+    good = pprof_end(&values, sample.stream, SAMPLE_VALUES) && pprof_put_tag(pprof, stack->tag, sample.stream);
   }
   return pprof_end(&sample, pprof->file, PROFILE_SAMPLE) && good;
 }
@@ -251,8 +291,7 @@ static bool pprof_write(struct pprof_output *pprof)
 {
   pprof->has_location = calloc(pprof->texts.n_lines + 1, sizeof *pprof->has_location);
   bool good = pprof->has_location && pprof_put_types(pprof);
-  good = good && pprof_put_sample(pprof, 0);
-  for (uint32_t number = 1; good && number < pprof->texts.n; number++) good = pprof_put_sample(pprof, number);
+  for (size_t i = 0; good && i < pprof->n_stacks; i++) good = pprof_put_sample(pprof, &pprof->stacks[i]);
   if (pprof->last > 0) {
     pprof_put_field(pprof->file, PROFILE_TIME, (uint64_t)pprof->first);
     pprof_put_field(pprof->file, PROFILE_DURATION, (uint64_t)(pprof->last - pprof->first));
@@ -270,6 +309,8 @@ static bool pprof_output_end(struct convert_output *output)
   int code = errno;
   trace_live_clear(&pprof->live);
   stack_texts_clear(&pprof->texts);
+  stack_texts_clear(&pprof->tags);
+  key_map_clear(&pprof->samples);
   free(pprof->stacks);
   free(pprof->numbers);
   free(pprof->has_location);

@@ -14,7 +14,8 @@ enum { RECORD_OUTPUT_THREADS = 256 };
 struct record_output_block {
   struct record_context context;
   uint32_t thread;
-  char *at, *end; /* NULL: not begun */
+  char tags[RECORD_MOST_TAG_BYTES + 1]; /* of the row before */
+  char *at, *end;                       /* NULL: not begun */
   uint64_t data[RECORD_BLOCK_BYTES / sizeof(uint64_t)];
 };
 
@@ -88,6 +89,7 @@ static bool record_output_room(struct convert_output *output, struct record_outp
   block->at = (char *)block->data + sizeof(struct record_block);
   block->end = (char *)block->data + sizeof block->data;
   block->context = (struct record_context){.ticks = record->ticks};
+  block->tags[0] = '\0';
   return true;
 }
 
@@ -115,6 +117,20 @@ static bool record_output_stack(struct convert_output *output, struct record_out
   return true;
 }
 
+/* Room for the row, and its tags unless they are those of the row before. */
+static bool record_output_tags(struct convert_output *output, struct record_output_block *block,
+                               const struct trace_row *row, const struct trace_rows *rows)
+{
+  char tags[sizeof block->tags];
+  const char *text = row->tags ? trace_rows_tags(rows, row->tags) : NULL;
+  snprintf(tags, sizeof tags, "%s", text ? text : "");
+  if (!record_output_room(output, block, RECORD_PUT_BYTES + 2 + sizeof row->thread + 1 + 2 + 1 + strlen(tags) + 1))
+    return false;
+  if (strcmp(block->tags, tags) != 0) block->at = record_put_tags(block->at, tags);
+  memcpy(block->tags, tags, sizeof tags);
+  return true;
+}
+
 /* The rows of a log in CSV have times in microseconds: each row gets a later time than the row before it, so that the order
  * stays. */
 static bool record_output_row(struct convert_output *output, const struct trace_row *row, const struct trace_rows *rows)
@@ -128,8 +144,7 @@ static bool record_output_row(struct convert_output *output, const struct trace_
   bool is_later = row->nanoseconds > 0 && (uint64_t)row->nanoseconds > record->ticks;
   record->ticks = is_later ? (uint64_t)row->nanoseconds : record->ticks + 1;
   if (!block || !record_output_head(output, row->stack_sample) ||
-      !record_output_stack(output, block, row->stack, rows) ||
-      !record_output_room(output, block, RECORD_PUT_BYTES + 2 + sizeof row->thread + 1))
+      !record_output_stack(output, block, row->stack, rows) || !record_output_tags(output, block, row, rows))
     return false;
   if (block->thread != row->thread)
     block->at = record_put_meta(block->at, RECORD_META_THREAD, &row->thread, sizeof row->thread);

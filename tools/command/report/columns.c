@@ -158,15 +158,16 @@ static bool html_events(const struct html *html, const char *name, bool are_free
   return numbers != NULL;
 }
 
-enum html_column { HTML_ADDRESS, HTML_BYTES, HTML_STREAM, HTML_THREAD, HTML_STACK };
+enum html_column { HTML_ADDRESS, HTML_BYTES, HTML_STREAM, HTML_THREAD, HTML_STACK, HTML_TAG };
 
-static uint64_t html_value(const struct block *block, enum html_column column)
+static uint64_t html_value(const struct html *html, const struct block *block, enum html_column column)
 {
   switch (column) {
   case HTML_ADDRESS: return block->address;
   case HTML_BYTES: return block->bytes;
   case HTML_STREAM: return block->stream;
   case HTML_THREAD: return block->thread;
+  case HTML_TAG: return blocks_tag(html->blocks, block);
   default: return block->stack;
   }
 }
@@ -194,7 +195,8 @@ static struct html_row *html_table(const struct html *html, enum html_column col
 {
   struct html_row *rows = calloc(html->n_kept + 1, sizeof *rows);
   size_t n = 0;
-  for (size_t i = 0; rows && i < html->n_kept; i++) rows[i] = (struct html_row){html_value(html->kept[i], column), 1};
+  for (size_t i = 0; rows && i < html->n_kept; i++)
+    rows[i] = (struct html_row){html_value(html, html->kept[i], column), 1};
   if (rows) qsort(rows, html->n_kept, sizeof *rows, html_compare_values);
   for (size_t i = 0; rows && i < html->n_kept; i++)
     if (n && rows[n - 1].value == rows[i].value)
@@ -240,7 +242,7 @@ static bool html_column(const struct html *html, const char *name, enum html_col
   const unsigned shift = html_shift(bits);
   const bool has_table = !good || n < 2 || n <= html->n_kept / 2;
   for (; good && n > 1 && numbered < html->n_kept; numbered++) {
-    const uint64_t value = html_value(html->kept[numbered], column);
+    const uint64_t value = html_value(html, html->kept[numbered], column);
     numbers[numbered] = has_table ? key_map_get(&places, value) - 1 : html_signed(least >> shift, value >> shift) >> 1;
   }
   if (good && !has_table) rows->value = least;
@@ -421,5 +423,6 @@ bool html_columns(const struct html *html)
          html_levels(html, "column-device_free", &html->blocks->device_free) && html_pages(html) &&
          html_segments(html) && html_column(html, "column-address", HTML_ADDRESS) &&
          html_column(html, "column-bytes", HTML_BYTES) && html_column(html, "column-stream", HTML_STREAM) &&
-         html_column(html, "column-thread", HTML_THREAD) && html_column(html, "column-stack", HTML_STACK);
+         html_column(html, "column-thread", HTML_THREAD) && html_column(html, "column-stack", HTML_STACK) &&
+         html_column(html, "column-tag", HTML_TAG);
 }

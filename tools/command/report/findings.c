@@ -85,6 +85,23 @@ static bool findings_tell_stack(struct findings *findings)
   return true;
 }
 
+/* What the program says that the largest part of the peak is for. */
+static bool findings_tell_tag(struct findings *findings)
+{
+  const struct blocks *blocks = findings->blocks;
+  struct moment_groups groups;
+  if (!blocks->tag_names.n) return true;
+  if (!moment_group(blocks, (struct moment){.event = findings->peak}, MOMENT_BY_TAG, &groups)) return false;
+  const struct moment_group *most = groups.n && !groups.items[0].key && groups.n > 1 ? &groups.items[1] : groups.items;
+  if (groups.n && most->key)
+    output_add_sentence(findings->sentences, "The tag with most of the peak is \"%s\": %s (%u %%) in %llu block%s.",
+                        stack_texts_get(&blocks->tag_names, (uint32_t)most->key), UNITS_BYTES(most->bytes),
+                        findings_percent(most->bytes, groups.bytes), (unsigned long long)most->blocks,
+                        text_plural(most->blocks));
+  free(groups.items);
+  return true;
+}
+
 /* The lowest point before the peak, back to the last time when nearly as much was live. */
 static uint32_t findings_trough(const struct findings *findings)
 {
@@ -266,7 +283,7 @@ json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_
 {
   struct findings findings = {blocks, live, peak, json_array()};
   if (findings.sentences && findings_tell_peak(&findings) && findings_tell_stack(&findings) &&
-      findings_tell_rises(&findings) && findings_tell_climb(&findings)) {
+      findings_tell_tag(&findings) && findings_tell_rises(&findings) && findings_tell_climb(&findings)) {
     findings_tell_lasting(&findings);
     findings_tell_repeats(&findings);
     findings_tell_pages(&findings, pages);

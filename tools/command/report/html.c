@@ -65,7 +65,8 @@ static void html_put_json_text(FILE *file, const char *text)
 
 static bool html_json(const struct html *html)
 {
-  json_t *object = json_copy((json_t *)html->summary), *stacks = json_array(), *names = json_array();
+  json_t *object = json_copy((json_t *)html->summary), *stacks = json_array(), *names = json_array(),
+         *tags = json_array();
   char name[BLOCKS_STACK_NAME_BYTES];
   size_t bytes = 0;
   for (uint32_t i = 0; i < html->blocks->stacks.n; i++) {
@@ -78,6 +79,9 @@ static bool html_json(const struct html *html)
       snprintf(name, sizeof name, "(call stack %u: the page has room for fewer)", i);
     json_array_append_new(names, output_json_string(name));
   }
+  for (uint32_t i = 0; i < html->blocks->tag_names.n && i <= UINT16_MAX; i++)
+    json_array_append_new(tags, output_json_string(stack_texts_get(&html->blocks->tag_names, i)));
+  json_object_set_new(object, "tags", tags);
   json_object_set_new(object, "stacks", stacks);
   json_object_set_new(object, "stack_names", names);
   json_object_set_new(object, "stack_sample", json_integer((json_int_t)html->blocks->stack_sample));

@@ -64,9 +64,9 @@
   // Lowest byte first: a page is read on machines of that byte order alone.
   const reals = name => new Float64Array(bytesOf(name).buffer), n = summary.kept_blocks, events = summary.events, [from, to] = eventsOf(),
     address = tabled("address", Float64Array), size = tabled("bytes", Float64Array), stream = tabled("stream", Uint16Array),
-    thread = tabled("thread", Uint16Array), stack = tabled("stack", Uint32Array), times = reals("times"), ranges = reals("ranges");
+    thread = tabled("thread", Uint16Array), stack = tabled("stack", Uint32Array), tag = tabled("tag", Uint16Array), times = reals("times"), ranges = reals("ranges");
   const isWhole = summary.kept_blocks === summary.allocations;
-  const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1;
+  const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1, hasTags = summary.tags.length > 1;
 
   // How many of the first `most` numbers pass a test that none passes behind one that fails.
   function countOf(most, passes) {
@@ -161,6 +161,7 @@
   const eventName = event => "event " + count(event) + (hasTimes ? " (" + seconds(timeOf(event)) + ")" : "");
   const streamName = index => summary.streams[index] ? "stream " + summary.streams[index].name : "other streams";
   const threadName = index => summary.threads[index] ? "thread " + summary.threads[index].name : "other threads";
+  const tagName = index => summary.tags[index] || "no tag";
   // "#3 in name+0x12 from file (+0x34)": the name. "#3 in name from folder/file.py:7": "name file.py:7".
   const frameName = line => {
     const found = / in (.*?)(?:\+0x[0-9a-f]+)? from (\S+)/.exec(line);
@@ -220,6 +221,7 @@
     const end = summary.end;
     fill("end", ...(!end || !end.blocks ? [element("p", "Nothing: every block was freed.")] : [
       table("size", end.by_size.map(group => [bytes(group.size), group.blocks, group.bytes]), end.bytes),
+      ...(end.by_tag || []).length ? [table("tag", end.by_tag.map(group => [group.tag || "no tag", group.blocks, group.bytes]), end.bytes)] : [],
       ...(end.by_stack || []).length ? [table("call stack", end.by_stack.map(group =>
         [group.name, group.blocks, group.bytes, stackTitle(group.stack)]), end.bytes)] : []]));
     const fragments = summary.fragmentation;
@@ -248,6 +250,7 @@
     stream: i => palette[stream[i] % palette.length],
     thread: i => palette[thread[i] % palette.length],
     stack: i => stack[i] ? palette[stack[i] % palette.length] : [150, 150, 150],
+    tag: i => tag[i] ? palette[tag[i] % palette.length] : [150, 150, 150],
     life: i => ramp[step(lifeSteps, Math.log2(Math.min(to[i], events) - from[i] || 1))],
   };
   function showLegend() {
@@ -258,8 +261,8 @@
     else if (by === "life") range(lifeSteps, log => count(2 ** log) + " events");
     else {
       const names = { stream: [summary.streams.length, streamName], thread: [summary.threads.length, threadName],
-        stack: [summary.stacks.length, stackName] }[by];
-      for (let i = by === "stack" ? 1 : 0; i < Math.min(names[0], palette.length); i++)
+        stack: [summary.stacks.length, stackName], tag: [summary.tags.length, tagName] }[by];
+      for (let i = by === "stack" || by === "tag" ? 1 : 0; i < Math.min(names[0], palette.length); i++)
         items.push([palette[i % palette.length], names[1](i)]);
     }
     fill("legend", ...items.map(([colour, text]) => {
@@ -334,7 +337,8 @@
     for (let x = 0; x < width; x++)
       if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, Math.max(1.5 * scale, y(least[x]) - y(most[x])));
     for (const path of drawn) drawPath(context, width, path, value => y(Math.min(value, 1.05 * top)));
-    byId("curve-note").textContent = drawn.map(path => "; " + path.name).join("");
+    byId("curve-note").textContent = drawn.map(path => "; " + path.name).join("") + (isWhole ? "" : "; live bytes and pages are the most in each of " +
+      count(summary.timeline.most.length) + " parts of the log, since the page has " + count(n) + " of " + count(summary.allocations) + " blocks");
     context.fillStyle = paint("--faint");
     context.font = 11 * scale + "px system-ui, sans-serif";
     context.fillText(bytes(top), 4 * scale, 11 * scale);
@@ -436,8 +440,8 @@
 
   function showMoment() {
     const by = byId("group").value, groups = new Map(), stacks = new Map();
-    const keyOf = { size: i => size[i], stream: i => stream[i], thread: i => thread[i], stack: i => stack[i] }[by];
-    const nameOf = { size: key => bytes(key), stream: streamName, thread: threadName, stack: stackName }[by];
+    const keyOf = { size: i => size[i], stream: i => stream[i], thread: i => thread[i], stack: i => stack[i], tag: i => tag[i] }[by];
+    const nameOf = { size: key => bytes(key), stream: streamName, thread: threadName, stack: stackName, tag: tagName }[by];
     let total = 0, blocks = 0;
     for (let i = 0; i < n; i++) {
       if (from[i] > moment || to[i] <= moment) continue;
@@ -516,7 +520,8 @@
         if (from[i] <= event && to[i] > event && place[i] <= where && where < place[i] + size[i]) {
           text += " — block of " + bytes(size[i]) + " (" + count(size[i]) + " bytes) at 0x" + address[i].toString(16) +
             ", " + streamName(stream[i]) + ", " + threadName(thread[i]) + ", from " + eventName(from[i]) +
-            (to[i] < events ? " to " + eventName(to[i]) : ", not freed") + (stack[i] ? ", " + stackName(stack[i]) : "");
+            (to[i] < events ? " to " + eventName(to[i]) : ", not freed") + (tag[i] ? ", " + tagName(tag[i]) : "") +
+            (stack[i] ? ", " + stackName(stack[i]) : "");
           title = stackTitle(stack[i]);
           break;
         }
@@ -580,7 +585,7 @@
   }
   byId("axis").options[1].disabled = !hasTimes;
   for (const id of ["colour", "group"])
-    if (!hasStacks) byId(id).querySelector("[value=stack]").disabled = true;
+    for (const [word, isThere] of [["stack", hasStacks], ["tag", hasTags]]) byId(id).querySelector("[value=" + word + "]").disabled = !isThere;
   byId("moment").max = events - 1;
   listen(curve);
   listen(map);
@@ -615,6 +620,7 @@
   addEventListener("resize", requestDraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   if (hasStacks) byId("group").value = "stack";
+  if (hasTags) byId("colour").value = byId("group").value = "tag";
   showLegend();
   look(0, limit());
   choose(moment);

@@ -109,6 +109,8 @@ static json_t *summary_moment(const struct blocks *blocks, uint32_t event)
       summary_groups(blocks, moment, MOMENT_BY_STREAM), "by_thread", summary_groups(blocks, moment, MOMENT_BY_THREAD));
   if (object && blocks->stacks.n)
     json_object_set_new(object, "by_stack", summary_groups(blocks, moment, MOMENT_BY_STACK));
+  if (object && blocks->tag_names.n)
+    json_object_set_new(object, "by_tag", summary_groups(blocks, moment, MOMENT_BY_TAG));
   free(groups.items);
   return object;
 }

@@ -80,6 +80,8 @@ static void text_group_name(const json_t *group, char *name, size_t name_bytes)
              log2 < 63 ? UNITS_BYTES(UINT64_C(2) << log2) : "more");
   else if (json_object_get(group, "size"))
     snprintf(name, name_bytes, "of %s", UNITS_BYTES(lines_count(group, "size")));
+  else if (json_object_get(group, "tag"))
+    snprintf(name, name_bytes, *lines_text(group, "tag") ? "tag %s" : "no tag", lines_text(group, "tag"));
   else if (json_object_get(group, "stream"))
     snprintf(name, name_bytes, "stream %s", lines_text(group, "stream"));
   else
@@ -112,16 +114,19 @@ static void text_groups(const json_t *groups, uint64_t whole, size_t most)
   for (size_t i = 0; i < json_array_size(groups) && i < most; i++) text_group(json_array_get(groups, i), whole);
 }
 
-/* The blocks by size, and the same blocks by stream and by call stack. */
+/* The blocks by size, and the same blocks by stream, by tag and by call stack. */
 static void text_moment(const json_t *moment, const char *heading)
 {
   uint64_t whole = lines_count(moment, "bytes");
-  const json_t *streams = json_object_get(moment, "by_stream"), *stacks = json_object_get(moment, "by_stack");
+  const json_t *streams = json_object_get(moment, "by_stream"), *stacks = json_object_get(moment, "by_stack"),
+               *tags = json_object_get(moment, "by_tag");
   if (!lines_count(moment, "blocks")) return;
   text_heading(heading);
   text_groups(json_object_get(moment, "by_size"), whole, TEXT_GROUPS);
   if (json_array_size(streams) > 1) putchar('\n');
   if (json_array_size(streams) > 1) text_groups(streams, whole, TEXT_GROUPS);
+  if (json_array_size(tags)) putchar('\n');
+  text_groups(tags, whole, TEXT_GROUPS);
   if (json_array_size(stacks)) putchar('\n');
   text_groups(stacks, whole, TEXT_GROUPS);
 }

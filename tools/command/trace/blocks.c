@@ -22,6 +22,8 @@ struct blocks_reader {
   struct key_map stacks; /* of log and number, to index */
   const struct trace_rows *lines_of;
   struct key_map lines; /* of the stacks of that log: see stack_texts_copy() */
+  const struct trace_rows *tags_of;
+  uint32_t tags, tag; /* of that log, and their innermost: those of the block before, mostly */
   int64_t first_time;
   size_t n_open;
   uint32_t open_marks[BLOCKS_OPEN_MARKS]; /* those that have not ended, in order */
@@ -70,6 +72,25 @@ static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *r
          (!*index_out || key_map_put(&reader->stacks, key, *index_out));
 }
 
+/* Notes the tag of the last block; of one for which there is no number left none. False: out of memory. */
+static bool blocks_note_tag(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
+{
+  struct blocks *blocks = reader->blocks;
+  char name[256];
+  size_t bytes;
+  if (!row->tags) return true;
+  if (reader->tags_of != rows || reader->tags != row->tags) {
+    const char *tag = trace_rows_tag(rows, row, &bytes);
+    snprintf(name, sizeof name, "%.*s", tag ? (int)bytes : 0, tag ? tag : "");
+    if (!stack_texts_add(&blocks->tag_names, name, &reader->tag)) return false;
+    reader->tags_of = rows;
+    reader->tags = row->tags;
+  }
+  if (!array_grow_zeroed(&blocks->tags, blocks->n - 1, &blocks->n_tags, sizeof *blocks->tags)) return false;
+  blocks->tags[blocks->n - 1] = reader->tag <= UINT16_MAX ? (uint16_t)reader->tag : 0;
+  return true;
+}
+
 static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
 {
   struct blocks *blocks = reader->blocks;
@@ -106,7 +127,7 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
   if (pair->older) blocks->items[reader->live.blocks[pair->older].item].to = block->from; /* the log lacks its free */
   blocks->overlaid += pair->older != TRACE_NULL_SLOT;
   reader->live.blocks[pair->slot].item = (uint32_t)blocks->n++;
-  return true;
+  return blocks_note_tag(reader, row, rows);
 }
 
 static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
@@ -157,10 +178,15 @@ static void blocks_end_mark(struct blocks_reader *reader, uint32_t name, uint32_
 static bool blocks_add_mark(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
   struct blocks *blocks = reader->blocks;
-  const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
+  const char *text = row->tags    ? trace_rows_tags(rows, row->tags)
+                     : row->stack ? trace_rows_stack(rows, row->stack)
+                                  : NULL;
   const uint32_t event = (uint32_t)blocks->n_events;
   uint32_t name = 0;
-  if (text && !stack_texts_add(&blocks->mark_names, text, &name)) return false;
+  char *line = text ? strndup(text, strcspn(text, "\n")) : NULL;
+  bool good = !text || (line && stack_texts_add(&blocks->mark_names, line, &name));
+  free(line);
+  if (!good) return false;
   if (row->action == TRACE_MARK_END) return blocks_end_mark(reader, name, event), true;
   if (blocks->n_marks == BLOCKS_MOST_MARKS) return true;
   if (!array_grow(&blocks->marks, blocks->n_marks, &blocks->marks_capacity, sizeof *blocks->marks)) return false;
@@ -274,6 +300,8 @@ static void blocks_clear(struct blocks *blocks)
   segments_clear(&blocks->segments);
   free(blocks->marks);
   stack_texts_clear(&blocks->mark_names);
+  stack_texts_clear(&blocks->tag_names);
+  free(blocks->tags);
 }
 
 void blocks_list_clear(struct blocks_list *list)

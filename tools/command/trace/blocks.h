@@ -59,7 +59,10 @@ struct blocks {
   size_t n_events, event_capacity;
   struct block_names streams, threads;
   struct stack_texts stacks;
-  uint64_t stack_sample; /* of the log */
+  uint64_t stack_sample;        /* of the log */
+  struct stack_texts tag_names; /* of innermost tags */
+  uint16_t *tags;               /* of the first blocks, their numbers; the others have none */
+  size_t n_tags;
   bool has_times;
   uint64_t unmatched_frees, failures, overlaid;
   uint64_t impossible;                   /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
@@ -91,6 +94,13 @@ static inline uint64_t blocks_stack_bytes(const struct blocks *blocks, const str
 static inline uint64_t blocks_stack_blocks(const struct blocks *blocks, const struct block *block)
 {
   return stack_sample_blocks(blocks->stack_sample, block->bytes, block->stack);
+}
+
+/* The number of a block's tag in tag_names; 0: it has none. */
+static inline uint32_t blocks_tag(const struct blocks *blocks, const struct block *block)
+{
+  const size_t i = (size_t)(block - blocks->items);
+  return i < blocks->n_tags ? blocks->tags[i] : 0;
 }
 
 enum { BLOCKS_STACK_NAME_BYTES = 240 };

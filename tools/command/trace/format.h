@@ -36,6 +36,7 @@ struct trace_format {
   void (*remark)(const void *reader, char *text, size_t text_bytes);
   const char *(*stack)(void *reader, uint32_t number);
   const struct stack_texts *(*stacks)(const void *reader); /* in place of `stack` */
+  const char *(*tags)(void *reader, uint32_t number);
   const struct json_t *(*state)(const void *reader);
 };
 

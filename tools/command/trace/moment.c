@@ -14,7 +14,7 @@ uint32_t moment_curve(const struct blocks *blocks, const enum moment_key *by, ui
   memset(curve, 0, blocks->n_events * sizeof *curve);
   for (size_t i = 0; i < blocks->n; i++) { /* differences at first */
     const struct block *block = &blocks->items[i];
-    if (by && moment_key_of(block, *by) != key) continue;
+    if (by && moment_key_of(blocks, block, *by) != key) continue;
     uint64_t bytes = by && *by == MOMENT_BY_STACK ? blocks_stack_bytes(blocks, block) : block->bytes;
     curve[block->from] += bytes;
     if (block->to != BLOCK_IS_LIVE) curve[block->to] -= bytes;
@@ -52,7 +52,7 @@ bool moment_group(const struct blocks *blocks, struct moment moment, enum moment
     if (!moment_has(&moment, block)) continue;
     bool by_stack = by == MOMENT_BY_STACK;
     items[out->blocks++] =
-        (struct moment_group){moment_key_of(block, by), by_stack ? blocks_stack_blocks(blocks, block) : 1,
+        (struct moment_group){moment_key_of(blocks, block, by), by_stack ? blocks_stack_blocks(blocks, block) : 1,
                               by_stack ? blocks_stack_bytes(blocks, block) : block->bytes};
     out->bytes += block->bytes;
   }
@@ -93,6 +93,9 @@ static json_t *moment_group_json(const struct blocks *blocks, const struct momen
     blocks_stack_name(blocks, (uint32_t)group->key, text, sizeof text);
     json_object_set_new(object, "stack", json_integer((json_int_t)group->key));
     json_object_set_new(object, "name", output_json_string(text));
+    break;
+  case MOMENT_BY_TAG:
+    json_object_set_new(object, "tag", output_json_string(stack_texts_get(&blocks->tag_names, (uint32_t)group->key)));
     break;
   default: json_object_set_new(object, "size", json_integer((json_int_t)group->key)); break;
   }

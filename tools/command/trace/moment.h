@@ -12,9 +12,9 @@ struct moment {
   uint32_t from_event; /* and were allocated by this event or later */
 };
 
-enum moment_key { MOMENT_BY_SIZE, MOMENT_BY_STREAM, MOMENT_BY_THREAD, MOMENT_BY_STACK };
+enum moment_key { MOMENT_BY_SIZE, MOMENT_BY_STREAM, MOMENT_BY_THREAD, MOMENT_BY_STACK, MOMENT_BY_TAG };
 
-/* Blocks of one size, stream, thread or stack. */
+/* Blocks of one size, stream, thread, stack or tag. */
 struct moment_group {
   uint64_t key; /* the size, or the index */
   uint64_t blocks, bytes;
@@ -33,17 +33,18 @@ uint32_t moment_curve(const struct blocks *blocks, const enum moment_key *by, ui
 /* False: out of memory. Free `items`. */
 bool moment_group(const struct blocks *blocks, struct moment moment, enum moment_key by, struct moment_groups *out);
 
-/* The first `most` groups as an array of objects with "blocks", "bytes" and "size", "stream", "thread" or "stack". */
+/* The first `most` groups as an array of objects with "blocks", "bytes" and "size", "stream", "thread", "stack" or "tag". */
 json_t *moment_groups_json(const struct blocks *blocks, const struct moment_groups *groups, enum moment_key by,
                            size_t most);
 
 /* The key of a block. */
-static inline uint64_t moment_key_of(const struct block *block, enum moment_key by)
+static inline uint64_t moment_key_of(const struct blocks *blocks, const struct block *block, enum moment_key by)
 {
   switch (by) {
   case MOMENT_BY_STREAM: return block->stream;
   case MOMENT_BY_THREAD: return block->thread;
   case MOMENT_BY_STACK: return block->stack;
+  case MOMENT_BY_TAG: return blocks_tag(blocks, block);
   default: return block->bytes;
   }
 }

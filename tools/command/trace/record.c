@@ -47,6 +47,7 @@ struct record_reader {
   uint32_t looks;      /* at events to come, before more events are read */
   struct key_map live; /* addresses that are allocated */
   struct record_stacks stacks;
+  struct key_map marks;    /* by thread: the tags of its last event, whose outermost is a mark that has not ended */
   struct symbols *symbols; /* NULL: no stack was asked for */
   uint64_t damaged_blocks, cut_blocks, lost_events;
   struct record_held held;    /* as the last block or event says it; what the device has left is a row that is due */
@@ -311,6 +312,7 @@ static struct trace_row record_row_of(const struct record_reader *record, const 
       .nanoseconds = record_time(record, event->ticks),
       .thread = run->cursor.thread,
       .stack = event->stack,
+      .tags = run->cursor.tags,
       .stack_sample = record->head.stack_sample <= STACK_SAMPLE_MOST_BYTES ? record->head.stack_sample : 0};
 }
 
@@ -325,6 +327,35 @@ static struct trace_row record_held_row(struct record_reader *record)
   if (!record->is_held_due) record->held.device_free_bytes = UINT64_MAX;
   record->is_held_due = false;
   return row;
+}
+
+static bool record_have_same_step(struct record_reader *record, uint32_t one, uint32_t other)
+{
+  char step[RECORD_MOST_TAG_BYTES + 1] = "";
+  const char *text = stack_texts_get(&record->stacks.tags, one);
+  if (one == other || !one || !other || !text) return one == other;
+  const size_t bytes = (size_t)(mempcpy(step, text, strcspn(text, "\n") + 1) - (void *)step);
+  text = stack_texts_get(&record->stacks.tags, other);
+  return text && strncmp(step, text, bytes) == 0;
+}
+
+/* A thread's outermost tag is a mark from its first event with it to the next without. Gives the row of one that ends or
+ * begins with the run's event. False: there is none, or no memory for it. */
+static bool record_mark(struct record_reader *record, const struct record_run *run, struct trace_row *row_out)
+{
+  const struct record_cursor *cursor = &run->cursor;
+  if (!record->stacks.tags.n || cursor->event.action == RECORD_HELD) return false;
+  const uint32_t last = (uint32_t)key_map_get(&record->marks, cursor->thread);
+  if (last == cursor->tags) return false;
+  const bool is_same = record_have_same_step(record, last, cursor->tags);
+  const uint32_t now = last && !is_same ? 0 : cursor->tags;
+  if (!now) key_map_extract(&record->marks, cursor->thread);
+  if ((now && !key_map_put(&record->marks, cursor->thread, now)) || is_same) return false;
+  *row_out = record_row_of(record, run);
+  row_out->action = now ? TRACE_MARK : TRACE_MARK_END;
+  row_out->tags = now ? now : last;
+  row_out->stack = 0;
+  return true;
 }
 
 /* Reads the blocks that begin before the first event. False: out of memory. */
@@ -348,6 +379,7 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
     }
     if (good && !record->n_runs) return TRACE_LINE_END;
     struct record_run *run = good ? record_choose(record) : NULL;
+    if (run && record_mark(record, run, row_out)) return TRACE_LINE;
     if (!run || !record_note(record, &run->cursor.event)) break;
     const struct record_event event = run->cursor.event;
     if (event.action == RECORD_HELD)
@@ -369,6 +401,7 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
 static const char *record_refusal(const struct record_head *head, size_t bytes)
 {
   if (bytes >= sizeof head->magic && memcmp(head->magic, RECORD_MAGIC, sizeof RECORD_MAGIC) != 0 &&
+      memcmp(head->magic, RECORD_MAGIC_2, sizeof RECORD_MAGIC_2) != 0 &&
       memcmp(head->magic, RECORD_MAGIC_1, sizeof RECORD_MAGIC_1) != 0)
     return "is a record in a format that this hipmm does not know; use the command of the hipmm that wrote it";
   if (bytes < sizeof *head) return "is cut off before the end of its head; nothing can be read";
@@ -387,6 +420,7 @@ static void record_close(void *reader)
   symbols_close(record->symbols);
   free(record->blocks);
   key_map_clear(&record->live);
+  key_map_clear(&record->marks);
   free(record);
 }
 
@@ -448,10 +482,17 @@ static const char *record_stack(void *reader, uint32_t number)
   return *text = named;
 }
 
+static const char *record_tags(void *reader, uint32_t number)
+{
+  struct record_reader *record = reader;
+  return stack_texts_get(&record->stacks.tags, number);
+}
+
 const struct trace_format trace_format_record = {.is = record_is,
                                                  .open = record_open,
                                                  .close = record_close,
                                                  .next = record_next,
                                                  .progress = record_progress,
                                                  .remark = record_remark,
-                                                 .stack = record_stack};
+                                                 .stack = record_stack,
+                                                 .tags = record_tags};

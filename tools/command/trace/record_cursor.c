@@ -69,6 +69,22 @@ static bool record_cursor_get_stack(struct record_cursor *cursor, struct record_
   return *text != NULL;
 }
 
+static bool record_cursor_get_tags(struct record_cursor *cursor, struct record_stacks *stacks)
+{
+  unsigned char bytes;
+  char text[RECORD_MOST_TAG_BYTES + 1] = "";
+  cursor->tags = 0;
+  return record_cursor_get_bytes(cursor, &bytes, 1) && record_cursor_get_bytes(cursor, text, bytes) &&
+         (!*text || stack_texts_add(&stacks->tags, text, &cursor->tags));
+}
+
+/* What follows the head of a meta event that is no event. False: damaged, or out of memory. */
+static bool record_cursor_get_meta(struct record_cursor *cursor, enum record_meta meta, struct record_stacks *stacks)
+{
+  if (meta == RECORD_META_THREAD) return record_cursor_get_bytes(cursor, &cursor->thread, sizeof cursor->thread);
+  return meta == RECORD_META_TAGS ? record_cursor_get_tags(cursor, stacks) : record_cursor_get_stack(cursor, stacks);
+}
+
 static bool record_cursor_get_held(struct record_cursor *cursor)
 {
   struct record_held held;
@@ -90,9 +106,7 @@ enum record_step record_cursor_next(struct record_cursor *cursor, struct record_
       return (head & RECORD_META ? record_cursor_get_held(cursor) : record_cursor_get_event(cursor, head))
                  ? RECORD_STEP_EVENT
                  : RECORD_STEP_DAMAGED;
-    if (meta == RECORD_META_THREAD ? !record_cursor_get_bytes(cursor, &cursor->thread, 4)
-                                   : !record_cursor_get_stack(cursor, stacks))
-      return RECORD_STEP_DAMAGED;
+    if (!record_cursor_get_meta(cursor, (enum record_meta)meta, stacks)) return RECORD_STEP_DAMAGED;
   }
   return RECORD_STEP_END;
 }
@@ -101,5 +115,6 @@ void record_stacks_clear(struct record_stacks *stacks)
 {
   for (size_t i = 0; i < stacks->n; i++) free(stacks->items[i]);
   free(stacks->items);
+  stack_texts_clear(&stacks->tags);
   *stacks = (struct record_stacks){0};
 }

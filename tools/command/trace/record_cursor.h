@@ -5,6 +5,7 @@
 #define HIPMM_TOOLS_COMMAND_TRACE_RECORD_CURSOR_H
 
 #include "../../../core/base/record_format.h"
+#include "stack_texts.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,15 +13,16 @@
 /* A place in a block. A copy of it reads on by itself. */
 struct record_cursor {
   struct record_event event; /* that was decoded last */
-  uint32_t thread;
+  uint32_t thread, tags;     /* the number of their text; 0: none */
   struct record_context context;
   const char *at, *end;
 };
 
-/* The texts of stack traces by number; NULL: not read. */
+/* The texts of stack traces by number; NULL: not read. And those of tags, by numbers of the reader. */
 struct record_stacks {
   char **items;
   size_t n;
+  struct stack_texts tags;
 };
 
 enum record_step { RECORD_STEP_END, RECORD_STEP_EVENT, RECORD_STEP_DAMAGED };

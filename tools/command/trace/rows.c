@@ -182,6 +182,21 @@ const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
   return rows->format->stack ? rows->format->stack(rows->reader, stack) : NULL;
 }
 
+const char *trace_rows_tags(const struct trace_rows *rows, uint32_t tags)
+{
+  return rows->format->tags ? rows->format->tags(rows->reader, tags) : NULL;
+}
+
+const char *trace_rows_tag(const struct trace_rows *rows, const struct trace_row *row, size_t *bytes_out)
+{
+  const char *text = row->tags ? trace_rows_tags(rows, row->tags) : NULL, *end = text ? text + strlen(text) : NULL;
+  if (end > text && end[-1] == '\n') end--;
+  const char *start = end;
+  while (start > text && start[-1] != '\n') start--;
+  *bytes_out = (size_t)(end - start);
+  return *bytes_out ? start : NULL;
+}
+
 const struct json_t *trace_rows_state(const struct trace_rows *rows)
 {
   return rows->format->state ? rows->format->state(rows->reader) : NULL;

@@ -16,7 +16,7 @@ enum trace_action {
   TRACE_RELEASE,     /* and gave it back, or a part */
   TRACE_HELD,        /* it holds `bytes` in all now */
   TRACE_DEVICE_FREE, /* the device has `bytes` that nobody uses */
-  TRACE_MARK,        /* the program begins what `stack` names, such as a step; a text of one line */
+  TRACE_MARK,        /* the program begins what the text of `tags` or `stack` names in its first line, such as a step */
   TRACE_MARK_END
 };
 
@@ -49,6 +49,7 @@ struct trace_row {
       nanoseconds; /* since 1970; of RMM's CSV since midnight of the log's first day, UTC; TRACE_NO_TIME: not known */
   uint32_t thread; /* 0: not known */
   uint32_t stack;  /* number of a call stack; 0: none */
+  uint32_t tags;   /* number of the text of the thread's tags; 0: none */
   uint64_t stack_sample; /* of the log: what a stack stands for, as in stack_sample.h */
 };
 
@@ -86,6 +87,12 @@ const struct json_t *trace_rows_state(const struct trace_rows *rows);
 
 /* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the next call. */
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack);
+
+/* The tags of that number, the outermost first, each with a newline. Otherwise the same. */
+const char *trace_rows_tags(const struct trace_rows *rows, uint32_t tags);
+
+/* The innermost of a row, and how long it is. NULL: it has none. */
+const char *trace_rows_tag(const struct trace_rows *rows, const struct trace_row *row, size_t *bytes_out);
 
 /* All stacks of a log whose reader keeps them so; else NULL. */
 const struct stack_texts *trace_rows_stacks(const struct trace_rows *rows);

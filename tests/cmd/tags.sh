@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The tags of a record: in the report as text, JSON and page, its steps, and conversions; records that were written before there were
+# tags; and damaged ones.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+
+[ -z "${SANITIZER_FLAGS-}" ] || skip "the program is built without sanitizers"
+[ -e "$top_builddir/.libs/libhipmm.so" ] || skip "no shared library was built"
+
+cat >program.c <<'END'
+#include <hipmm/hipmm.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void ask(const char *tag, size_t bytes)
+{
+  void *ptr = NULL;
+  if ((tag && hipmm_tag_push(tag)) || hipmm_allocate(NULL, bytes, NULL, &ptr) || (tag && hipmm_tag_pop())) abort();
+}
+int main(void)
+{
+  char step[20];
+  if (hipmm_init_from_file("hipmm.json")) return 1;
+  for (int i = 0; i < 3; i++) {
+    snprintf(step, sizeof step, "step %d", i);
+    if (hipmm_tag_push(step)) return 2;
+    ask("layer <7>", 3 << 20);
+    ask("loss \"é\" from x in y", 1 << 20);
+    ask(NULL, 1 << 19);
+    if (hipmm_tag_pop()) return 3;
+    ask(NULL, 1 << 18);
+  }
+  return 0;
+}
+END
+libraries=$(cd "$top_builddir/.libs" && pwd)
+${CC:-cc} -I"$top_srcdir/include" -o program program.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
+cat >hipmm.json <<'END'
+{"runtime": "software", "stack": [{"type": "recording", "file": "tags.record"}, "pool", "device"]}
+END
+./program 2>err || fail "the program ends with $?: $(cat err)"
+
+# tells FILE: the report as JSON has the tags and the steps
+tells() {
+  run 0 report --json "$1"
+  python3 - "$work/out" <<'END' || fail "$1: the tags of the report are wrong"
+import json, sys
+summary = json.load(open(sys.argv[1]))
+MIB = 1 << 20
+groups = {group["tag"]: (group["blocks"], group["bytes"]) for group in summary["peak"]["by_tag"]}
+assert groups == {"layer <7>": (3, 9 * MIB), 'loss "é" from x in y': (3, 3 * MIB), None: (3, 3 * MIB // 4),
+                  "step 0": (1, MIB // 2), "step 1": (1, MIB // 2), "step 2": (1, MIB // 2)}, groups
+assert summary["end"]["by_tag"] == summary["peak"]["by_tag"]
+assert [(mark["name"], mark["event"], mark["end"]) for mark in summary["marks"]] == [
+    ("step 0", 0, 3), ("step 1", 4, 7), ("step 2", 8, 11)], summary["marks"]
+assert 'The tag with most of the peak is "layer <7>": 9 MiB (63 %) in 3 blocks.' in summary["findings"], summary["findings"]
+END
+}
+tells tags.record
+run 0 report tags.record
+prints '         3 blocks  tag layer <7>' '         3 blocks  no tag' '         1 block   tag step 2'
+
+# Conversions keep them.
+run 0 convert -o again.record tags.record
+tells again.record
+run 0 convert --format chrome -o tags.json tags.record
+run 0 convert --format pprof -o tags.pprof tags.record
+python3 - <<'END' || fail "the trace or the profile lacks tags"
+import json
+tags = [event["args"].get("tag") for event in json.load(open("tags.json"))["traceEvents"] if event["ph"] == "b"]
+assert tags == [tag for i in range(3) for tag in ("layer <7>", 'loss "é" from x in y', "step %d" % i, None)], tags
+profile = open("tags.pprof", "rb").read()
+assert all(word.encode() in profile for word in ("tag", "layer <7>", 'loss "é" from x in y', "step 2"))
+assert profile.count("[no call stack]".encode()) == 1
+END
+if installed go "pprof itself"; then
+  HOME=$work go tool pprof -raw tags.pprof >raw 2>err || fail "pprof does not read the profile: $(cat err)"
+  grep -q 'tag:\[layer <7>\]' raw || fail "pprof finds no tags: $(cat raw)"
+fi
+
+# The page colours and groups by tag, and no tag ends its data.
+run 0 report -o page.html tags.record
+grep -q '"tags":\[null,"layer \\u003c7>","loss \\"é\\" from x in y","step 0","step 1","step 2"\]' page.html ||
+  fail "the page lacks the tags"
+[ "$(grep -c '<option value="tag">' page.html)" = 2 ] || fail "the page has no choice of tags"
+if installed node "the page's script"; then
+  node "$top_srcdir/tests/cmd/page_lines.js" page.html >lines 2>&1 || fail "the script fails: $(cat lines)"
+fi
+
+# Records of before: the same bytes but for the number of the format and the tags.
+sed 's/ask("[^,]*,/ask(NULL,/; s/hipmm_tag_pop()/0/; s/hipmm_tag_push(step)/0/' program.c >plain.c
+${CC:-cc} -I"$top_srcdir/include" -o program plain.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
+sed -i s/tags.record/plain.record/ hipmm.json
+./program 2>err || fail "the program without tags ends with $?: $(cat err)"
+for format in 1 2 3; do
+  { printf 'hipmm record %s\n' $format && tail -c +16 plain.record; } >old.record
+  run 0 report --json old.record
+  python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); sys.exit(s["events"] != 12 or "by_tag" in s["peak"] or s["marks"] != [])' \
+    "$work/out" || fail "a record of format $format is read wrongly"
+done
+run 0 report -o page.html old.record
+grep -q '"tags":\[\]' page.html || fail "a page without tags has some"
+
+# Names that no program gives are shown, not obeyed.
+python3 - <<'END'
+data = open("tags.record", "rb").read()
+assert data.count(b"layer <7>") > 1
+open("wild.record", "wb").write(data.replace(b"layer <7>", b"\x1b[2J\xff\n\n\x00a"))
+END
+run 0 report wild.record
+grep -q "$(printf '\033')" "$work/out" && fail "a tag steers the terminal"
+run 0 convert --format chrome -o wild.json wild.record
+python3 -c 'import json; json.load(open("wild.json"))' || fail "a tag breaks the trace"
+run 0 convert --format pprof -o wild.pprof wild.record
+run 0 report -o wild.html wild.record
+finish
