@@ -9,6 +9,8 @@
 #include "../reclaim/reclaim.h"
 #include "../stream/stream.h"
 
+#include <string.h>
+
 struct hipmm_movable {
   struct handle handle;
   const struct hipmm_resource *resource; /* of the stack that the handle retains */
@@ -27,6 +29,7 @@ static enum hipmm_status movable_new(const struct instance *instance, size_t byt
   struct hipmm_movable *movable = handle_new(instance->stack);
   if (!movable) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   movable->resource = &instance->resource;
+  memcpy(movable->data, &movable, sizeof movable); /* hipmm/plugin.h: the handle comes first */
   enum hipmm_status status = instance->resource.ops->moving->create(instance->resource.self, bytes, movable->data);
   status = movable_finish(movable, status, "create");
   if (status) {

@@ -342,7 +342,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *n
 
 /* How to treat a suspended resource's content. */
 enum hipmm_content {
-  HIPMM_CONTENT_KEEP = 1,    /* saved in pinned host memory, and restored */
+  HIPMM_CONTENT_KEEP = 1,    /* saved where the pool's options say, and restored */
   HIPMM_CONTENT_DISCARD = 2, /* dropped: it is undefined afterwards, even if the suspend fails */
   HIPMM_CONTENT_FORCE_32BIT = 0x7fffffff
 };
@@ -359,19 +359,20 @@ enum hipmm_content {
  * driver cannot be asked about a handle that may no longer name a stream: there another stream's capture ends. The
  * caller ensures that until resume returns no other work uses the memory, on this device, on another one, or in another
  * process: such work fails as on memory that was never mapped. Too little host memory to keep the content is
- * HIPMM_E_OUT_OF_MEMORY, and the resource is not suspended. Memory that was exported to another process
- * (hipmm_share_export_block()) stays where it is, for as long as the block, or another one beside it, is allocated.
- * Devices that had access to the memory have it again afterwards.
+ * HIPMM_E_OUT_OF_MEMORY, and a file for it that fails is HIPMM_E_IO: the resource is not suspended then. Memory that
+ * was exported to another process (hipmm_share_export_block()) stays where it is, for as long as the block, or another
+ * one beside it, is allocated. Devices that had access to the memory have it again afterwards.
  *
  * While it is suspended, an allocation from the resource, or from one that depends on it, is HIPMM_E_STATE. Frees,
  * queries, hipmm_snapshot() ("suspended": true), trims and the end of streams work. A freed block needs no memory to
  * resume. Releasing the last reference frees the saved content.
  *
  * resume waits for its copies, and on a full device first releases idle memory of the device's other resources, as
- * hipmm_device_trim() does. If it fails, as with HIPMM_E_OUT_OF_MEMORY, the resource stays suspended, nothing is lost,
- * and the call can be repeated. Suspending twice, and resuming without suspending, is HIPMM_E_STATE. If several pools
- * are below, each is suspended or resumed by itself, pools already in that state are skipped, and the status is the
- * first failure. Other threads' calls on a pool wait meanwhile: saving and restoring take as long as copying. */
+ * hipmm_device_trim() does. If it fails, as with HIPMM_E_OUT_OF_MEMORY or HIPMM_E_IO, the resource stays suspended,
+ * nothing is lost, and the call can be repeated. Suspending twice, and resuming without suspending, is HIPMM_E_STATE. If
+ * several pools are below, each is suspended or resumed by itself, pools already in that state are skipped, and the
+ * status is the first failure. Other threads' calls on a pool wait meanwhile: saving and restoring take as long as
+ * copying. */
 enum hipmm_status hipmm_resource_suspend(struct hipmm_resource *resource, enum hipmm_content content);
 enum hipmm_status hipmm_resource_resume(struct hipmm_resource *resource);
 
@@ -513,9 +514,9 @@ void hipmm_string_free(char *text);
 /* ---- Objects of the program, which a graph names ----------------------------------------------------------------- */
 
 /* A program registers its functions and its memory under names, and the graph names them in options of the types
- * `callback`, `failure_callback`, `fixed_buffer`, `async_view` and `hooks`. The struct is copied; what it points to
- * must live as long as a stack uses it. Registering a name of the same kind again replaces the object for stacks that
- * are built later; NULL removes the name. A name follows the rule for resource names. Registration is possible before
+ * `callback`, `failure_callback`, `fixed_buffer`, `async_view`, `hooks` and `spilling`. The struct is copied; what it
+ * points to must live as long as a stack uses it. Registering a name of the same kind again replaces the object for
+ * stacks that are built later; NULL removes the name. A name follows the rule for resource names. Registration is possible before
  * initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an unknown name
  * are HIPMM_E_ARGUMENT. A stack whose graph names an unknown object cannot be built (HIPMM_E_CONFIG). Each struct
  * begins with struct_size, its size. The functions return to their caller (doc/undefined.md). */
@@ -582,6 +583,12 @@ enum hipmm_event_kind {
    * `held_bytes` now. */
   HIPMM_EVENT_GREW,
   HIPMM_EVENT_SHRANK,
+
+  /* Only for `spilling`, whose option `policy` names the function. Before it moves a buffer, it asks for the rank of each one that
+   * may be moved: `ptr` is the struct hipmm_movable *, with `bytes`, which was unpinned `idle_ns` ago. The function may write any
+   * number to `*rank`, which is 0. The highest rank goes first; of equal ranks, the buffer that was unpinned longest ago. A buffer
+   * is asked for until its hipmm_movable_destroy() has returned. */
+  HIPMM_EVENT_RANK,
   HIPMM_EVENT_FORCE_32BIT = 0x7fffffff
 };
 
@@ -594,10 +601,12 @@ struct hipmm_event {
   size_t bytes;
   size_t held_bytes;
   hipmm_stream_t stream;
+  uint64_t idle_ns; /* of HIPMM_EVENT_RANK; otherwise 0 */
+  int64_t *rank;    /* of HIPMM_EVENT_RANK; otherwise NULL */
 };
 
 /* The program's function for events. Any thread calls it, several at once, and some under hipmm's locks: it must not
- * call hipmm. `event` lasts for the call. */
+ * call hipmm (HIPMM_E_STATE), and not wait for a thread that does. `event` lasts for the call. */
 struct hipmm_hooks {
   size_t struct_size;
   uint64_t kinds; /* bits 1 << HIPMM_EVENT_…: only these; 0: all */

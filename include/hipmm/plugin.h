@@ -166,8 +166,8 @@ struct hipmm_spans {
 };
 
 /* Movable buffers (hipmm/spill.h). `movable` is memory of the core for what the resource knows of a buffer: HIPMM_MOVABLE_BYTES
- * bytes, 0 at first, which stay at their address until `destroy` succeeds. Thread-safe, but no call for a buffer comes with or
- * after its `destroy`. Each function does what the function of spill.h says. */
+ * bytes, at first the program's handle (a struct hipmm_movable *) and then zeros, which stay at their address until `destroy`
+ * succeeds. Thread-safe, but no call for a buffer comes with or after its `destroy`. Each function does what the function of spill.h says. */
 enum { HIPMM_MOVABLE_BYTES = 80 };
 
 struct hipmm_moving {

@@ -3,8 +3,8 @@
  * pinned, hipmm may move its content to pinned host memory, or to a file.
  *
  * A resource of the type `spilling` (`hipmm describe spilling`) owns the buffers, and knows where content may go. It moves the
- * buffers that were unpinned longest ago, if a pin or another allocation of the device finds no memory, and in
- * hipmm_resource_trim().
+ * buffers that were unpinned longest ago, or those that the program's function ranks first (HIPMM_EVENT_RANK), if a pin or another
+ * allocation of the device finds no memory, and in hipmm_resource_trim().
  *
  * The conventions of hipmm.h hold. All functions are thread-safe. */
 #ifndef HIPMM_SPILL_H

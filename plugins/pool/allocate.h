@@ -77,9 +77,9 @@ enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const st
 /* The pool's thread_watch calls this when a thread ends. It does not wait for a pool that is busy. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
-/* ---- The content of a suspended pool, in host memory (swapped_out.c). suspend.c calls with the pool's lock ---- */
+/* ---- The content of a suspended pool, in host memory or a file (swapped_out.c). suspend.c calls with the pool's lock ---- */
 
-/* Copies the content of all allocated blocks to the host. After a failure nothing is saved; what is copied is still in
+/* Copies the content of all allocated blocks there. After a failure nothing is saved; what is copied is still in
  * the pool. */
 enum hipmm_status swapped_out_open(struct pool *pool);
 

@@ -173,6 +173,8 @@ static void pool_validate(const struct hipmm_validation *validation, const void 
   if (!wanted->maximum_size && !validation->is_unknown(validation, "maximum_size"))
     validation->warn(validation, "maximum_size",
                      "is 0, so every allocation fails; write the most bytes, such as \"8GiB\", or \"unlimited\"");
+  if (wanted->folder && wanted->save_to != SAVE_TO_PINNED)
+    validation->warn(validation, "save_to", "is not used, since \"folder\" names a place for a file");
 }
 
 /* ---- Life ---- */
@@ -185,6 +187,7 @@ static void pool_destroy(void *self)
   thread_watch_close(&pool->threads);
   thread_heaps_close(&pool->heaps);
   swapped_out_release(pool);
+  content_file_close(&pool->swapped_out.file);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
   int64_t live = pool->heap.blocks.live + cached.live + pool->spans.n;
@@ -246,7 +249,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
-  pool->save_to = wanted->save_to;
+  pool->save_to = wanted->folder ? SAVE_TO_FILE : wanted->save_to;
   biased_lock_open(&pool->lock);
   thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record);
   enum hipmm_status status = HIPMM_OK;
@@ -259,6 +262,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   pool->whole_unit = pool->heap.blocks.granule_bytes ? pool->heap.blocks.granule_bytes : SIZES_PAGE_BYTES;
   pool_limit_thread_heaps(pool);
   pool->heap.remedy = pool_remedy(pool, upstreams[0], (enum ipc)wanted->ipc);
+  if (!status && wanted->folder) status = content_file_open(&pool->swapped_out.file, services, wanted->folder);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
@@ -351,6 +355,11 @@ static const struct hipmm_option options[] = {
             "pinned_kept, in pinned host memory that stays for the next time, in pieces of 64 MiB, until the pool is "
             "suspended without its content or destroyed; pageable, in plain host memory, whose copies are slower",
      .choices = places},
+    {.name = "folder",
+     .type = HIPMM_OPTION_STRING,
+     .offset = offsetof(struct pool_options, folder),
+     .doc = "A folder on a fast disk, such as \"/tmp\". A file there, without a name, gets the content of a suspended "
+            "pool, instead of the memory that save_to says"},
 };
 
 static const struct hipmm_ops ops = {.struct_size = sizeof ops,

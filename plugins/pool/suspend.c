@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.c: a mapped pool without physical memory. The records of blocks and chunks stay as they are, so that every pointer
  * stays valid: frees work, and memory comes back under the same addresses. The content of allocated blocks is saved in
- * host memory, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no memory at the
+ * host memory or in a file, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no memory at the
  * resume.
  *
  * On ROCm (vllm#37533; seen up to 7.2), the driver keeps memory that was unmapped and released as long as its range
@@ -18,6 +18,11 @@ static double suspend_seconds(void)
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static const char *suspend_place(const struct pool *pool)
+{
+  return pool->save_to == SAVE_TO_FILE ? "a file" : "host memory";
 }
 
 /* ---- Physical memory ---- */
@@ -115,9 +120,9 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
     return status;
   }
   services->log(services, HIPMM_LOG_INFO,
-                "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in host memory in %.3f s",
+                "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in %s in %.3f s",
                 (unsigned long long)chunks->away_bytes, suspend_seconds() - swapped_out,
-                (unsigned long long)pool->swapped_out.bytes, swapped_out - start);
+                (unsigned long long)pool->swapped_out.bytes, suspend_place(pool), swapped_out - start);
   return HIPMM_OK;
 }
 
@@ -162,9 +167,9 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
     return status;
   }
   services->log(services, HIPMM_LOG_INFO,
-                "resumed: %llu bytes obtained in %.3f s, %llu bytes restored from host memory in %.3f s",
+                "resumed: %llu bytes obtained in %.3f s, %llu bytes restored from %s in %.3f s",
                 (unsigned long long)needed_bytes, obtained - start, (unsigned long long)pool->swapped_out.bytes,
-                suspend_seconds() - obtained);
+                suspend_place(pool), suspend_seconds() - obtained);
   swapped_out_close(pool);
   chunks->is_suspended = false;
   pool->backing.granules.slack.n_uses = 0; /* what the device had free is long ago */

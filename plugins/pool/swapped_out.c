@@ -3,7 +3,6 @@
  * in one thread, 2 GiB a second on an H200's host, where a copy moves 50. Huge pages that several threads commit, each
  * a piece of its own, and that are pinned afterwards, keep up with the copies. */
 #include "../../core/base/host_memory.h"
-#include "../common/stager.h"
 #include "allocate.h"
 
 #include <sys/mman.h>
@@ -117,9 +116,8 @@ static enum hipmm_status swapped_out_reserve(struct pool *pool)
 /* ---- Copies ---- */
 
 struct copying {
-  struct stager stager; /* first */
+  struct content_copy copy; /* first; without a file, only its stager runs */
   struct pool *pool;
-  bool is_restoring;
 };
 
 /* What is written first is committed by several threads at a time; pinning would commit it in one thread after the other. What
@@ -134,7 +132,7 @@ static bool copying_pin(struct copying *copying, uint64_t piece)
   for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) ((volatile char *)content)[i] = 0;
   int code = copying->pool->services->hip->HostRegister(content, bytes, HIPMM_HIP_HOST_REGISTER_PORTABLE);
   swapped_out->is_pinned[piece] = !code;
-  return stager_check(&copying->stager, "hipHostRegister", code, bytes);
+  return stager_check(&copying->copy.stager, "hipHostRegister", code, bytes);
 }
 
 /* Chunk by chunk. What was freed since it was saved may be uncommitted, and an exported chunk has its content still. */
@@ -149,9 +147,9 @@ static bool copying_run_range(struct copying *copying, uint64_t start, uint64_t 
     uint64_t from = begin > start ? begin : start, stop = at < end ? at : end;
     if (chunk_of(chunks, chunk)->is_exported) continue;
     void *device = (void *)(uintptr_t)from, *swapped_out = host + (from - start);
-    good = stager_check(&copying->stager, "hipMemcpyAsync",
-                        hip->MemcpyAsync(copying->is_restoring ? device : swapped_out,
-                                         copying->is_restoring ? swapped_out : device, stop - from,
+    good = stager_check(&copying->copy.stager, "hipMemcpyAsync",
+                        hip->MemcpyAsync(copying->copy.is_write ? swapped_out : device,
+                                         copying->copy.is_write ? device : swapped_out, stop - from,
                                          HIPMM_HIP_MEMCPY_DEFAULT, stream),
                         0);
   }
@@ -172,34 +170,64 @@ static uint64_t swapped_out_find_range(const struct swapped_out *swapped_out, ui
   return low;
 }
 
-static bool copying_run_piece(struct stager *stager, uint64_t piece, unsigned thread, hipmm_stream_t stream)
+/* The content at [begin, end), which `host` has. */
+static bool copying_run_part(struct copying *copying, uint64_t begin, uint64_t end, char *host, hipmm_stream_t stream)
 {
-  struct copying *copying = (struct copying *)stager;
   const struct swapped_out *swapped_out = &copying->pool->swapped_out;
-  uint64_t begin = piece * PIECE_BYTES, end = begin + swapped_out_piece_bytes(swapped_out, piece);
-  bool good = copying_pin(copying, piece);
-  (void)thread;
+  bool good = true;
   for (uint64_t i = swapped_out_find_range(swapped_out, begin);
        good && i < swapped_out->n_ranges && swapped_out->ranges[i].offset < end; i++) {
     const struct swapped_out_range *range = &swapped_out->ranges[i];
     uint64_t from = range->offset > begin ? range->offset : begin, to = range->offset + range->bytes;
     if (to > end) to = end;
-    good = copying_run_range(copying, range->start + (from - range->offset), to - from, swapped_out->content + from,
-                             stream);
+    good = copying_run_range(copying, range->start + (from - range->offset), to - from, host + (from - begin), stream);
   }
   return good;
+}
+
+static bool copying_run_piece(struct stager *stager, uint64_t piece, unsigned thread, hipmm_stream_t stream)
+{
+  struct copying *copying = (struct copying *)stager;
+  const struct swapped_out *swapped_out = &copying->pool->swapped_out;
+  uint64_t begin = piece * PIECE_BYTES, end = begin + swapped_out_piece_bytes(swapped_out, piece);
+  (void)thread;
+  return copying_pin(copying, piece) && copying_run_part(copying, begin, end, swapped_out->content + begin, stream);
+}
+
+static bool copying_run_block(struct content_copy *copy, char *block, uint64_t at, uint64_t bytes,
+                              hipmm_stream_t stream)
+{
+  return copying_run_part((struct copying *)copy, at, at + bytes, block, stream);
+}
+
+static enum hipmm_status swapped_out_copy_file(struct copying *copying)
+{
+  const struct hipmm_services *services = copying->pool->services;
+  struct content_copy *copy = &copying->copy;
+  enum hipmm_status status = content_file_copy(copy);
+  if (status != HIPMM_E_IO) return status;
+  return services->fail(services, status, NULL, "cannot %s %llu bytes %s a file in \"%.500s\": %s%s",
+                        copy->is_write ? "save" : "read", (unsigned long long)copy->bytes,
+                        copy->is_write ? "in" : "from", copy->file->folder, output_file_reason(copy->code),
+                        copy->is_write ? "; the pool stays in use: make room there, or discard the content" : "");
 }
 
 static enum hipmm_status swapped_out_copy(struct pool *pool, bool is_restoring)
 {
   const struct hipmm_services *services = pool->services;
+  struct swapped_out *swapped_out = &pool->swapped_out;
   struct copying copying = {
-      .stager = {.services = services, .copy_piece = copying_run_piece, .n_pieces = pool->swapped_out.n_pieces},
-      .pool = pool,
-      .is_restoring = is_restoring};
+      .copy = {.stager = {.services = services, .copy_piece = copying_run_piece, .n_pieces = swapped_out->n_pieces},
+               .file = &swapped_out->file,
+               .bytes = swapped_out->bytes,
+               .is_write = !is_restoring,
+               .copy_block = copying_run_block},
+      .pool = pool};
+  struct stager *stager = &copying.copy.stager;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  if (stager_run(&copying.stager, processors > 0 ? (unsigned)processors : STAGER_MOST_THREADS)) return HIPMM_OK;
-  return services->refuse_hip(services, copying.stager.call, copying.stager.code, copying.stager.bytes);
+  if (pool->save_to == SAVE_TO_FILE) return swapped_out_copy_file(&copying);
+  if (stager_run(stager, processors > 0 ? (unsigned)processors : STAGER_MOST_THREADS)) return HIPMM_OK;
+  return services->refuse_hip(services, stager->call, stager->code, stager->bytes);
 }
 
 /* ---- For suspend.c ---- */
@@ -210,6 +238,7 @@ void swapped_out_close(struct pool *pool)
   pool->services->host_free(pool->services, swapped_out->ranges, swapped_out->n_ranges * sizeof *swapped_out->ranges);
   swapped_out->ranges = NULL;
   swapped_out->n_ranges = swapped_out->n_pieces = swapped_out->bytes = 0;
+  if (pool->save_to == SAVE_TO_FILE) content_file_truncate(&swapped_out->file, 0);
   if (pool->save_to != SAVE_TO_PINNED_KEPT) swapped_out_unmap(pool);
 }
 
@@ -223,12 +252,13 @@ enum hipmm_status swapped_out_open(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   bool can_pin = services->hip->HostRegister && services->hip->HostUnregister;
+  bool pins = pool->save_to == SAVE_TO_PINNED || pool->save_to == SAVE_TO_PINNED_KEPT;
   enum hipmm_status status = swapped_out_plan(pool);
-  if (!status && pool->swapped_out.bytes && pool->save_to != SAVE_TO_PAGEABLE && !can_pin)
+  if (!status && pool->swapped_out.bytes && pins && !can_pin)
     status = services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
                             "this runtime does not export hipHostRegister; discard the content, or set save_to to "
                             "\"pageable\"");
-  if (!status && pool->swapped_out.bytes) status = swapped_out_reserve(pool);
+  if (!status && pool->swapped_out.bytes && pool->save_to != SAVE_TO_FILE) status = swapped_out_reserve(pool);
   if (!status) status = swapped_out_copy(pool, false);
   if (hipmm_is_out_of_memory(status))
     services->explain(services, status,

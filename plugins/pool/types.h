@@ -16,6 +16,7 @@
 
 #include "../arena/options.h"
 #include "../common/biased_lock.h"
+#include "../common/content_file.h"
 #include "../heap/types.h"
 #include "options.h"
 
@@ -100,8 +101,9 @@ struct swapped_out {
   uint64_t n_ranges, n_pieces;
   uint64_t bytes;
   char *content;
-  bool *is_pinned;   /* of each piece of the memory */
-  uint64_t n_mapped; /* pieces, of which the content may need fewer */
+  bool *is_pinned;          /* of each piece of the memory */
+  uint64_t n_mapped;        /* pieces, of which the content may need fewer */
+  struct content_file file; /* of SAVE_TO_FILE, which has the content instead */
 };
 
 /* ---- Spans (span.c) ---- */

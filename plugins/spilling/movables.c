@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* movables.c: see spilling.h. A buffer that is unpinned becomes the hottest of the idle ones, and the coldest goes first. */
+/* movables.c: see spilling.h. A buffer that is unpinned becomes the hottest of the idle ones, and the coldest goes first, unless
+ * the program's policy ranks another one higher. */
 #include "../../core/base/deadline.h"
+#include "../../core/base/lock_order.h"
 #include "../../core/base/thread.h"
 #include "../common/sizes.h"
 #include "spilling.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- The lock ---- */
@@ -43,42 +46,87 @@ static void movables_give_chance(struct spilling *spilling)
   if (spilling->has_thread) pthread_cond_broadcast(&spilling->changed);
 }
 
+/* The buffer is the hottest of its tier. With the lock. */
+static void movables_make_idle(struct spilling *spilling, struct movable *movable)
+{
+  struct movable_list *idle = &spilling->idle[movable->tier];
+  movable_list_insert(idle, idle->last, movable);
+}
+
 /* ---- Out ---- */
 
-/* The coldest buffer for which there is room, which this thread moves now; NULL: none. It counts in its new tier, so that other
- * threads do not move more in its place. With the lock. */
-static struct movable *movables_take_coldest(struct spilling *spilling, const bool *is_closed, enum tier *to_out)
+static uint64_t movables_clock_ns(void)
 {
-  for (struct movable *movable = spilling->idle.first, *next; movable; movable = next) {
-    struct movable *before = movable->previous;
-    next = movable->next;
-    movable_list_remove(&spilling->idle, movable);
-    *to_out = tiers_take_room(spilling, movable, is_closed);
-    if (*to_out) {
-      spilling->bytes[TIER_DEVICE] -= movable->bytes;
-      movable->is_moving = true;
-      return movable;
-    }
-    movable_list_insert(&spilling->idle, before, movable);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* With the lock. */
+static int64_t movables_rank(const struct spilling *spilling, const struct movable *movable)
+{
+  const struct hipmm_hooks *policy = spilling->options->policy;
+  int64_t rank = 0;
+  if (!policy) return rank;
+  struct hipmm_event event = {.struct_size = sizeof event,
+                              .kind = HIPMM_EVENT_RANK,
+                              .device = spilling->services->device,
+                              .resource = spilling->services->name,
+                              .ptr = (void *)(uintptr_t)movable->handle,
+                              .bytes = movable->bytes,
+                              .idle_ns = movables_clock_ns() - movable->idle_since_ns,
+                              .rank = &rank};
+  lock_order_enter_program();
+  policy->callback(policy->arg, &event);
+  lock_order_leave_program();
+  return rank;
+}
+
+/* The buffer of a tier that goes first, of those for which there is room; NULL: none. With the lock. */
+static struct movable *movables_choose(struct spilling *spilling, enum tier from, const bool *is_closed)
+{
+  struct movable *best = NULL, *movable = spilling->idle[from].first;
+  for (; movable && (!best || spilling->options->policy); movable = movable->next) {
+    movable->rank = movables_rank(spilling, movable);
+    if ((!best || movable->rank > best->rank) && tiers_find_room(spilling, movable, is_closed)) best = movable;
   }
-  return NULL;
+  return best;
+}
+
+/* The next buffer that this thread moves; NULL: none. Where pinned memory is full, one that is there goes to the file first, so
+ * that it has room for the next. A buffer of the device counts in its new tier at once, so that other threads do not move more in
+ * its place. With the lock. */
+static struct movable *movables_take_next(struct spilling *spilling, const bool *is_closed, enum tier *to_out)
+{
+  struct movable *movable = movables_choose(spilling, TIER_DEVICE, is_closed), *colder = NULL;
+  if (!movable) return NULL;
+  *to_out = tiers_find_room(spilling, movable, is_closed);
+  if (*to_out == TIER_FILE && tiers_may_be_pinned(spilling, movable->bytes))
+    colder = movables_choose(spilling, TIER_PINNED, is_closed);
+  if (colder && colder->rank >= movable->rank) movable = colder;
+  movable_list_remove(&spilling->idle[movable->tier], movable);
+  tiers_take_room(spilling, movable, *to_out);
+  if (movable->tier == TIER_DEVICE) spilling->bytes[TIER_DEVICE] -= movable->bytes;
+  movable->is_moving = true;
+  return movable;
 }
 
 /* With the lock. A buffer that could not be moved stays the coldest. */
 static void movables_end_spill(struct spilling *spilling, struct movable *movable, enum tier to, bool is_good)
 {
-  if (is_good) {
-    spilling->spills++;
-    spilling->spilled_bytes += movable->bytes;
-  } else {
-    tiers_leave(spilling, movable, to);
-    spilling->bytes[TIER_DEVICE] += movable->bytes;
-    movable_list_insert(&spilling->idle, NULL, movable);
-  }
-  movables_settle(spilling, movable, is_good ? to : TIER_DEVICE);
+  enum tier from = (enum tier)movable->tier, left = is_good ? from : to;
+  bool was_on_device = from == TIER_DEVICE;
+  if (left != TIER_DEVICE) tiers_leave(spilling, movable, left);
+  if (!is_good) movable_list_insert(&spilling->idle[from], NULL, movable);
+  if (!is_good && was_on_device) spilling->bytes[TIER_DEVICE] += movable->bytes;
+  spilling->spills += is_good && was_on_device;
+  spilling->spilled_bytes += is_good && was_on_device ? movable->bytes : 0;
+  spilling->demotions += is_good && !was_on_device;
+  movables_settle(spilling, movable, is_good ? to : from);
+  if (is_good && to == TIER_PINNED) movables_make_idle(spilling, movable);
 }
 
-/* A tier that fails is not tried again by this call. */
+/* A tier that fails is not tried again by this call, but pinned memory once a buffer has left it. */
 static uint64_t movables_spill_to(struct spilling *spilling, bool *is_closed, uint64_t bytes, hipmm_stream_t stream)
 {
   uint64_t freed = 0;
@@ -86,16 +134,19 @@ static uint64_t movables_spill_to(struct spilling *spilling, bool *is_closed, ui
   struct movable *movable;
   int previous = spilling->services->enter_device(spilling->services);
   pthread_mutex_lock(&spilling->lock);
-  while (freed < bytes && (movable = movables_take_coldest(spilling, is_closed, &to))) {
+  while (freed < bytes && (movable = movables_take_next(spilling, is_closed, &to))) {
+    bool was_on_device = movable->tier == TIER_DEVICE;
     spilling->n_moving_out++;
     pthread_mutex_unlock(&spilling->lock);
     bool is_good = tiers_copy_out(spilling, movable, to, stream);
     pthread_mutex_lock(&spilling->lock);
     spilling->n_moving_out--;
-    if (is_good)
+    if (!is_good)
+      is_closed[to] = true;
+    else if (was_on_device)
       freed += movable->bytes;
     else
-      is_closed[to] = true;
+      is_closed[TIER_PINNED] = false;
     movables_end_spill(spilling, movable, to, is_good);
   }
   pthread_mutex_unlock(&spilling->lock);
@@ -145,7 +196,8 @@ static bool movables_may_fit(struct spilling *spilling, uint64_t bytes)
   spilling->services->leave_device(spilling->services, previous);
   pthread_mutex_lock(&spilling->lock);
   uint64_t pinned = spilling->bytes[TIER_DEVICE];
-  for (struct movable *movable = spilling->idle.first; movable; movable = movable->next) pinned -= movable->bytes;
+  for (struct movable *movable = spilling->idle[TIER_DEVICE].first; movable; movable = movable->next)
+    pinned -= movable->bytes;
   pthread_mutex_unlock(&spilling->lock);
   return code || (pinned <= total && bytes <= total - pinned);
 }
@@ -227,7 +279,7 @@ static void *movables_run_thread(void *spilling_)
   pthread_mutex_lock(&spilling->lock);
   while (!spilling->is_ending) {
     uint64_t chances = spilling->chances, freed = 0;
-    if (spilling->bytes[TIER_DEVICE] > spilling->options->high_water && spilling->idle.first) {
+    if (spilling->bytes[TIER_DEVICE] > spilling->options->high_water && spilling->idle[TIER_DEVICE].first) {
       bool has_failed = spilling->file.warned;
       pthread_mutex_unlock(&spilling->lock);
       freed = movables_move_ahead(spilling, has_failed);
@@ -267,7 +319,7 @@ static enum hipmm_status movables_add_pin(struct spilling *spilling, struct mova
   int code = movable->was_used && !is_captured ? services->hip->StreamWaitEvent(stream, movable->last_use, 0)
                                                : HIPMM_HIP_SUCCESS;
   if (code) return services->refuse_hip(services, "hipStreamWaitEvent", code, 0);
-  if (!movable->pins++ && movable->tier == TIER_DEVICE) movable_list_remove(&spilling->idle, movable);
+  if (!movable->pins++ && movable->tier == TIER_DEVICE) movable_list_remove(&spilling->idle[TIER_DEVICE], movable);
   return HIPMM_OK;
 }
 
@@ -296,12 +348,15 @@ static void movables_end_restore(struct spilling *spilling, struct movable *mova
   if (!status) {
     bool was_spilled = movable->tier != TIER_NONE;
     if (was_spilled) tiers_leave(spilling, movable, (enum tier)movable->tier);
+    if (!was_spilled) spilling->live_bytes += movable->bytes;
     movables_give_chance(spilling);
     spilling->bytes[TIER_DEVICE] += movable->bytes;
     spilling->restores += was_spilled;
     spilling->restored_bytes += was_spilled ? movable->bytes : 0;
     movable->was_used = true;
     movable->pins = 1;
+  } else if (movable->tier == TIER_PINNED) {
+    movables_make_idle(spilling, movable);
   }
   movables_settle(spilling, movable, status ? (enum tier)movable->tier : TIER_DEVICE);
 }
@@ -316,6 +371,7 @@ static enum hipmm_status movables_pin(void *self, void *movable_, hipmm_stream_t
   if (movable->tier == TIER_DEVICE || !movable->bytes) {
     status = movables_add_pin(spilling, movable, stream);
   } else {
+    if (movable->tier == TIER_PINNED) movable_list_remove(&spilling->idle[TIER_PINNED], movable);
     movable->is_moving = true;
     pthread_mutex_unlock(&spilling->lock);
     status = movables_bring_in(spilling, movable, stream);
@@ -356,7 +412,8 @@ static enum hipmm_status movables_unpin(void *self, void *movable_, hipmm_stream
   else
     status = movables_note_use(spilling, movable, stream);
   if (!status && !--movable->pins && movable->tier == TIER_DEVICE) {
-    movable_list_insert(&spilling->idle, spilling->idle.last, movable);
+    if (spilling->options->policy) movable->idle_since_ns = movables_clock_ns();
+    movables_make_idle(spilling, movable);
     movables_give_chance(spilling);
   }
   pthread_mutex_unlock(&spilling->lock);
@@ -386,13 +443,15 @@ static enum hipmm_status movables_free(struct spilling *spilling, struct movable
 {
   const struct hipmm_hip *hip = spilling->services->hip;
   enum tier tier = (enum tier)movable->tier;
-  if (tier == TIER_DEVICE) movable_list_remove(&spilling->idle, movable);
+  bool is_listed = tier == TIER_DEVICE || tier == TIER_PINNED;
+  if (is_listed) movable_list_remove(&spilling->idle[tier], movable);
   pthread_mutex_unlock(&spilling->lock);
   enum hipmm_status status = tiers_free(spilling, movable);
   if (!status && hip->EventDestroy(movable->last_use)) hip->GetLastError();
   pthread_mutex_lock(&spilling->lock);
-  if (status && tier == TIER_DEVICE) movable_list_insert(&spilling->idle, spilling->idle.last, movable);
+  if (status && is_listed) movables_make_idle(spilling, movable);
   if (!status && tier) {
+    spilling->live_bytes -= movable->bytes;
     tiers_leave(spilling, movable, tier);
     movables_give_chance(spilling);
   }

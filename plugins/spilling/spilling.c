@@ -38,6 +38,7 @@ enum spilling_value {
   PINNED_BYTES,
   FILE_BYTES,
   SPILLS,
+  DEMOTIONS,
   RESTORES,
   SPILLED_BYTES,
   RESTORED_BYTES,
@@ -50,6 +51,7 @@ static const struct hipmm_feature spilling_values[SPILLING_VALUES] = {
     [PINNED_BYTES] = {"pinned_bytes", "bytes", "Movable buffers in pinned host memory"},
     [FILE_BYTES] = {"file_bytes", "bytes", "Movable buffers in the file"},
     [SPILLS] = {"spills", "buffers", "Times that a buffer was moved out of device memory"},
+    [DEMOTIONS] = {"demotions", "buffers", "Times that a buffer was moved from pinned memory to the file"},
     [RESTORES] = {"restores", "buffers", "Times that a buffer was moved back"},
     [SPILLED_BYTES] = {"spilled_bytes", "bytes", "What was moved out, together"},
     [RESTORED_BYTES] = {"restored_bytes", "bytes", "What was moved back, together"},
@@ -60,11 +62,12 @@ static enum hipmm_status spilling_query(void *self, size_t index, int64_t *value
   struct spilling *spilling = self;
   pthread_mutex_lock(&spilling->lock);
   const uint64_t *bytes = spilling->bytes;
-  const uint64_t values[SPILLING_VALUES] = {[LIVE_BYTES] = bytes[TIER_DEVICE] + bytes[TIER_PINNED] + bytes[TIER_FILE],
+  const uint64_t values[SPILLING_VALUES] = {[LIVE_BYTES] = spilling->live_bytes,
                                             [DEVICE_BYTES] = bytes[TIER_DEVICE],
                                             [PINNED_BYTES] = bytes[TIER_PINNED],
                                             [FILE_BYTES] = bytes[TIER_FILE],
                                             [SPILLS] = spilling->spills,
+                                            [DEMOTIONS] = spilling->demotions,
                                             [RESTORES] = spilling->restores,
                                             [SPILLED_BYTES] = spilling->spilled_bytes,
                                             [RESTORED_BYTES] = spilling->restored_bytes};
@@ -93,7 +96,7 @@ static void spilling_destroy(void *self)
   spilling_stop_thread(spilling);
   if (spilling->stream && services->hip->StreamDestroy(spilling->stream)) services->hip->GetLastError();
   if (spilling->frees && services->hip->StreamDestroy(spilling->frees)) services->hip->GetLastError();
-  spill_file_close(spilling);
+  content_file_close(&spilling->file.file);
   pthread_cond_destroy(&spilling->changed);
   pthread_mutex_destroy(&spilling->lock);
   services->host_free(services, spilling, sizeof *spilling);
@@ -115,12 +118,18 @@ static enum hipmm_status spilling_create(const struct hipmm_services *services, 
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)n_upstreams; /* one, as the descriptor says */
+  const struct hipmm_hooks *policy = ((const struct spilling_options *)options)->policy;
+  if (policy && policy->kinds && !(policy->kinds >> HIPMM_EVENT_RANK & 1))
+    return services->fail(services, HIPMM_E_CONFIG, "policy",
+                          "its kinds leave HIPMM_EVENT_RANK out; add 1 << HIPMM_EVENT_RANK, or set kinds to 0");
   struct spilling *spilling = services->host_allocate(services, sizeof *spilling);
   if (!spilling) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   spilling->services = services;
   spilling->options = options;
   spilling->upstream = upstreams[0];
-  enum hipmm_status status = spill_file_open(spilling);
+  enum hipmm_status status = spilling->options->folder
+                                 ? content_file_open(&spilling->file.file, services, spilling->options->folder)
+                                 : HIPMM_OK;
   if (status) {
     services->host_free(services, spilling, sizeof *spilling);
     return status;
@@ -154,8 +163,8 @@ static const struct hipmm_option spilling_option_table[] = {
     {.name = "folder",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct spilling_options, folder),
-     .doc = "A folder on a fast disk, such as \"/tmp\". A file there, without a name, gets the buffers that have no "
-            "room in pinned memory"},
+     .doc = "A folder on a fast disk, such as \"/tmp\". A file there, without a name, gets the coldest buffers when "
+            "pinned memory is full"},
     {.name = "file_limit",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct spilling_options, file_limit),
@@ -171,6 +180,13 @@ static const struct hipmm_option spilling_option_table[] = {
      .unit = "bytes",
      .doc = "Above so many bytes of buffers in device memory a thread moves idle ones out, ahead of need",
      .choices = spilling_off},
+    {.name = "policy",
+     .type = HIPMM_OPTION_OBJECT,
+     .offset = offsetof(struct spilling_options, policy),
+     .unit = "hooks",
+     .doc =
+         "Name of the function that the program registered with hipmm_hooks_register(), which ranks the buffers that "
+         "may be moved (HIPMM_EVENT_RANK); without one, the buffer that was unpinned longest ago goes first"},
 };
 
 static void spilling_validate(const struct hipmm_validation *validation, const void *options)

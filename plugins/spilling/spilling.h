@@ -5,27 +5,26 @@
  *   spilling.c    options, values, the ops of the resource
  *   movables.c    pins; which buffers are moved, and when
  *   tiers.c       a buffer's way from one tier to another
- *   file.c        the file: its space, and copies between it and the device
+ *   file.c        the file: its space, and copies between it and the other tiers
  *
  * A buffer is in one tier. While a thread moves it (is_moving), other threads wait and the lock is free, so that copies hold up
  * nobody else. The source keeps the content until the copy is complete: a failure changes nothing. */
 #ifndef HIPMM_PLUGINS_SPILLING_SPILLING_H
 #define HIPMM_PLUGINS_SPILLING_SPILLING_H
 
-#include "../../core/base/output_file.h"
-#include <hipmm/plugin.h>
-
-#include <pthread.h>
-#include <stdbool.h>
+#include "../common/content_file.h"
 
 enum tier { TIER_NONE, TIER_DEVICE, TIER_PINNED, TIER_FILE, TIERS };
 
 /* In the memory that the core has for it. */
 struct movable {
+  const void *handle;              /* the program's, which the core sets */
   struct movable *previous, *next; /* in spilling.idle, or in file.extents */
   void *memory;                    /* of the tiers TIER_DEVICE and TIER_PINNED */
   uint64_t bytes, offset;          /* offset: in the file */
+  uint64_t idle_since_ns;          /* when it was unpinned; only for a policy */
   hipmm_hip_event_t last_use;      /* after all work that it was unpinned for */
+  int64_t rank;                    /* what the policy said last; 0 without one */
   uint32_t pins;
   uint8_t tier; /* enum tier */
   bool was_used, is_moving;
@@ -52,18 +51,10 @@ static inline void movable_list_remove(struct movable_list *list, struct movable
   *(movable->previous ? &movable->previous->next : &list->first) = movable->next;
 }
 
-enum { SPILL_FILE_BLOCKS = 2 };
-
 struct spill_file {
-  const char *folder; /* NULL: there is no file */
-  int descriptor;
-  struct output_file_identity identity;
-  uint64_t limit_bytes;
+  struct content_file file;
   struct movable_list extents; /* by offset; under the lock of struct spilling */
   int warned;                  /* the errno of the last warning; 0: none since a success; under the same lock */
-
-  pthread_mutex_t lock; /* of the blocks, for one copy */
-  char *blocks;         /* pinned */
 };
 
 struct spilling_options {
@@ -72,6 +63,7 @@ struct spilling_options {
   const char *folder;
   uint64_t file_limit;
   uint64_t high_water;
+  const struct hipmm_hooks *policy; /* NULL: none */
 };
 
 struct spilling {
@@ -81,13 +73,15 @@ struct spilling {
   hipmm_stream_t stream; /* of copies to pinned memory */
   hipmm_stream_t frees;  /* of buffers that are destroyed, whose work may not be over */
 
-  pthread_mutex_t lock;     /* of all below; around HIP calls that do not wait */
-  pthread_cond_t changed;   /* a buffer is not moved any more, or can be */
-  struct movable_list idle; /* on the device, and not pinned; the coldest first */
-  uint64_t bytes[TIERS];
+  pthread_mutex_t lock;   /* of all below; around HIP calls that do not wait, and the policy */
+  pthread_cond_t changed; /* a buffer is not moved any more, or can be */
+  struct movable_list
+      idle[TIERS];       /* buffers on the device and in pinned memory that are not pinned; the coldest first */
+  uint64_t bytes[TIERS]; /* a buffer that goes from pinned memory to the file counts in both */
+  uint64_t live_bytes;
   unsigned n_moving_out;
   uint64_t chances; /* for the thread: buffers that became idle, and room that was given back */
-  uint64_t spills, restores, spilled_bytes, restored_bytes;
+  uint64_t spills, demotions, restores, spilled_bytes, restored_bytes;
 
   struct spill_file file;
 
@@ -103,7 +97,8 @@ extern const struct hipmm_moving movables_functions;
 enum hipmm_status movables_obtain(struct spilling *spilling, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                   void **ptr_out);
 
-/* Moves idle buffers out, the coldest first, until so many bytes are free, on `stream`; and returns how many are. */
+/* Moves idle buffers out of the device until so many bytes are free, on `stream`; and returns how many are. The first is the one
+ * that the policy wants, or else the coldest. */
 uint64_t movables_spill(struct spilling *spilling, uint64_t bytes, hipmm_stream_t stream);
 
 /* Starts the thread, which ends with is_ending. */
@@ -111,15 +106,20 @@ bool movables_start_thread(struct spilling *spilling);
 
 /* ---- tiers.c; the device is current ---- */
 
-/* Finds room for the buffer in a tier that is not `is_closed`, and takes it: TIER_NONE if there is none. The buffer is in no list.
- * With the lock. */
-enum tier tiers_take_room(struct spilling *spilling, struct movable *movable, const bool *is_closed);
+/* Whether pinned memory is large enough for so many bytes, if others leave it. */
+bool tiers_may_be_pinned(const struct spilling *spilling, uint64_t bytes);
+
+/* The tier, of those that are not `is_closed`, that has room for the buffer: TIER_NONE if none has. With the lock. */
+enum tier tiers_find_room(const struct spilling *spilling, const struct movable *movable, const bool *is_closed);
+
+/* Takes room that was found. The buffer is in no list. With the lock. */
+void tiers_take_room(struct spilling *spilling, struct movable *movable, enum tier tier);
 
 /* Gives room back. With the lock. */
 void tiers_leave(struct spilling *spilling, struct movable *movable, enum tier tier);
 
-/* Copies a buffer out of the device into its room, and frees its device memory. False: it is still on the device. Without the
- * lock. */
+/* Copies a buffer out of its tier, the device or pinned memory, into its room, and frees its memory there; on `stream` if it is of
+ * the device. False: it is still there. Without the lock. */
 bool tiers_copy_out(struct spilling *spilling, struct movable *movable, enum tier to, hipmm_stream_t stream);
 
 /* Copies a buffer's content into device memory, so that work on `stream` sees it, and frees what it had in its tier, but for the
@@ -132,14 +132,12 @@ enum hipmm_status tiers_free(struct spilling *spilling, const struct movable *mo
 
 /* ---- file.c ---- */
 
-enum hipmm_status spill_file_open(struct spilling *spilling);
-void spill_file_close(struct spilling *spilling);
-
-/* Finds room, and takes it. With the lock. */
-bool spill_file_take_room(struct spill_file *file, struct movable *movable);
+/* Whether there is room below `limit_bytes`; takes it. With the lock. */
+bool spill_file_has_room(const struct spill_file *file, uint64_t bytes, uint64_t limit_bytes);
+void spill_file_take_room(struct spill_file *file, struct movable *movable);
 void spill_file_leave(struct spill_file *file, struct movable *movable);
 
-/* Copies between the buffer's part of the file and device memory, after the buffer's last use. Waits until it is done, and the
+/* Copies between the buffer's part of the file and its memory, after the buffer's last use. Waits until it is done, and the
  * content is on the disk. Without the lock. */
 enum hipmm_status spill_file_write(struct spilling *spilling, const struct movable *movable);
 enum hipmm_status spill_file_read(struct spilling *spilling, const struct movable *movable, void *memory);

@@ -2,22 +2,26 @@
 /* tiers.c: see spilling.h. */
 #include "spilling.h"
 
-static bool tiers_has_pinned_room(const struct spilling *spilling, uint64_t bytes)
+bool tiers_may_be_pinned(const struct spilling *spilling, uint64_t bytes)
 {
-  const struct spilling_options *options = spilling->options;
-  uint64_t held = spilling->bytes[TIER_PINNED];
-  return options->pinned && held <= options->pinned_limit && bytes <= options->pinned_limit - held;
+  return spilling->options->pinned && bytes <= spilling->options->pinned_limit;
 }
 
-enum tier tiers_take_room(struct spilling *spilling, struct movable *movable, const bool *is_closed)
+enum tier tiers_find_room(const struct spilling *spilling, const struct movable *movable, const bool *is_closed)
 {
-  enum tier tier = TIER_NONE;
-  if (!is_closed[TIER_PINNED] && tiers_has_pinned_room(spilling, movable->bytes))
-    tier = TIER_PINNED;
-  else if (!is_closed[TIER_FILE] && spill_file_take_room(&spilling->file, movable))
-    tier = TIER_FILE;
-  if (tier) spilling->bytes[tier] += movable->bytes;
-  return tier;
+  const struct spilling_options *options = spilling->options;
+  uint64_t bytes = movable->bytes;
+  if (movable->tier == TIER_DEVICE && !is_closed[TIER_PINNED] && tiers_may_be_pinned(spilling, bytes) &&
+      spilling->bytes[TIER_PINNED] <= options->pinned_limit - bytes)
+    return TIER_PINNED;
+  bool is_good = !is_closed[TIER_FILE] && spill_file_has_room(&spilling->file, bytes, options->file_limit);
+  return is_good ? TIER_FILE : TIER_NONE;
+}
+
+void tiers_take_room(struct spilling *spilling, struct movable *movable, enum tier tier)
+{
+  if (tier == TIER_FILE) spill_file_take_room(&spilling->file, movable);
+  spilling->bytes[tier] += movable->bytes;
 }
 
 void tiers_leave(struct spilling *spilling, struct movable *movable, enum tier tier)
@@ -53,10 +57,11 @@ static enum hipmm_status tiers_copy_to_pinned(const struct spilling *spilling, c
   return code ? services->refuse_hip(services, call, code, 0) : HIPMM_OK;
 }
 
-/* The copy is over, so the memory is freed on the stream that wants it, which can have it at once. */
+/* The copy is over, so device memory is freed on the stream that wants it, which can have it at once. */
 bool tiers_copy_out(struct spilling *spilling, struct movable *movable, enum tier to, hipmm_stream_t stream)
 {
   struct hipmm_resource *pinned = spilling->options->pinned;
+  bool was_pinned = movable->tier == TIER_PINNED;
   void *copy = NULL;
   enum hipmm_status status = HIPMM_OK;
   if (to == TIER_PINNED)
@@ -64,7 +69,8 @@ bool tiers_copy_out(struct spilling *spilling, struct movable *movable, enum tie
   if (!status)
     status = to == TIER_PINNED ? tiers_copy_to_pinned(spilling, movable, copy) : spill_file_write(spilling, movable);
   if (!status)
-    status = hipmm_upstream_deallocate(spilling->upstream, movable->memory, movable->bytes, HIPMM_ALIGNMENT, stream);
+    status = hipmm_upstream_deallocate(was_pinned ? pinned : spilling->upstream, movable->memory, movable->bytes,
+                                       HIPMM_ALIGNMENT, was_pinned ? spilling->stream : stream);
   if (!status)
     movable->memory = copy;
   else if (copy)

@@ -316,7 +316,7 @@ def tag(name: str) -> Iterator[None]:
 def sleep(which: str | Resource | None = None, keep: bool = True, device: int | None = None) -> None:
     """Gives the memory of a resource back to the device, and keeps every address. It does so for the pools with mapped
     memory ("growth": "mapped") at or below the resource that the graph calls `which` (None: the current one), on a device
-    (None: the current). `keep` saves the content in pinned host memory; without it the content is lost.
+    (None: the current). `keep` saves the content, by default in pinned host memory; without it the content is lost.
 
     Waits for the device. Until wake(), allocating raises StateError, freeing works, and nothing may use the memory. Raises
     BufferError while a Buffer in it has a view of the host (memoryview, NumPy, DLPack), or is in use by another thread;

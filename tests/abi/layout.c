@@ -54,7 +54,7 @@ AT(hipmm_error, path, 536);
 AT(hipmm_error, resource, 1048);
 AT(hipmm_error, message, 1176);
 
-MAY_GROW(hipmm_event, 56);
+MAY_GROW(hipmm_event, 72);
 AT(hipmm_event, struct_size, 0);
 AT(hipmm_event, kind, 8);
 AT(hipmm_event, device, 12);
@@ -63,6 +63,8 @@ AT(hipmm_event, ptr, 24);
 AT(hipmm_event, bytes, 32);
 AT(hipmm_event, held_bytes, 40);
 AT(hipmm_event, stream, 48);
+AT(hipmm_event, idle_ns, 56);
+AT(hipmm_event, rank, 64);
 
 NEVER_GROWS(hipmm_extent, 32);
 AT(hipmm_extent, ptr, 0);

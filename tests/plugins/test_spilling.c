@@ -30,6 +30,8 @@ static const char host_only[] = TIERS_BELOW(", 'pinned': 'host'");
 enum { BUFFERS = 12, FEW = 4, SMALL_BYTES = 64 << 10 };
 #define BYTES ((size_t)2 * MIB)
 
+static atomic_uint wrong_content;
+
 static int64_t value(const char *name)
 {
   return fixture_value("movable", name);
@@ -117,6 +119,51 @@ static void fills_the_tiers_in_their_order(void **state)
   create_full(movables, BUFFERS);
   assert_int_equal(value("pinned_bytes"), 6 * MIB);
   assert_int_equal(value("file_bytes"), 10 * MIB);
+  check_and_destroy(movables, BUFFERS);
+}
+
+/* What was moved out last is in pinned memory: that of the first buffers went on to the file. */
+static void sends_the_coldest_to_the_file(void **state)
+{
+  struct hipmm_movable *movables[BUFFERS];
+  (void)state;
+  fixture_start(tiers);
+  create_full(movables, BUFFERS); /* 8 to 11 are on the device, 5 to 7 in pinned memory */
+  assert_int_equal(value("demotions"), 5);
+  assert_int_equal(value("spills"), 8);
+  check(movables[7], 8, BYTES); /* 8 is moved, and 5 makes room for it */
+  assert_int_equal(value("pinned_bytes"), 4 * MIB);
+  assert_int_equal(value("file_bytes"), 12 * MIB);
+  assert_int_equal(value("demotions"), 6);
+  check(movables[0], 1, BYTES); /* from the file: pinned memory has room for 9 */
+  assert_int_equal(value("pinned_bytes"), 6 * MIB);
+  assert_int_equal(value("file_bytes"), 10 * MIB);
+  assert_int_equal(value("demotions"), 6);
+  assert_int_equal(value("live_bytes"), 24 * MIB);
+  check_and_destroy(movables, BUFFERS);
+}
+
+/* A buffer that is larger than pinned memory, and pinned memory that ends before its limit. */
+static void keeps_content_where_pinned_memory_is_short(void **state)
+{
+  struct hipmm_movable *movables[BUFFERS], *large;
+  (void)state;
+  fixture_start(TIERS_BELOW(", 'pinned': 'host', 'pinned_limit': '3MiB', 'folder': '.'"));
+  large = create(5 * MIB);
+  fill(large, 77, 5 * MIB);
+  create_full(movables, FEW);
+  assert_int_equal(value("file_bytes"), 5 * MIB);
+  check(large, 77, 5 * MIB);
+  assert_ok(hipmm_movable_destroy(large));
+  check_and_destroy(movables, FEW);
+  hipmm_finalize();
+  fixture_start("'resources': {'movable': {'type': 'spilling', 'upstream': 'small', 'pinned': 'short', 'folder': '.'}, "
+                "'short': {'type': 'limiting', 'limit': '6MiB', 'upstream': 'host'}, 'host': {'type': 'pinned'}, "
+                "'small': {'type': 'limiting', 'limit': '8MiB', 'upstream': 'memory'}, 'memory': {'type': 'device'}}, "
+                "'devices': {'default': 'movable'}");
+  create_full(movables, BUFFERS);
+  assert_int_equal(value("pinned_bytes"), 6 * MIB);
+  assert_int_equal(value("demotions"), 5);
   check_and_destroy(movables, BUFFERS);
 }
 
@@ -251,6 +298,112 @@ static void moves_nothing_for_pinned_memory(void **state)
   check_and_destroy(movables, FEW);
 }
 
+/* ---- The program's policy ---- */
+
+struct policy {
+  struct hipmm_movable *first; /* goes before all others */
+  int64_t (*rank)(const struct hipmm_event *event);
+  atomic_uint wrong;
+};
+
+static void rank_event(void *arg, const struct hipmm_event *event)
+{
+  struct policy *policy = arg;
+  bool is_good = event->struct_size == sizeof *event && event->kind == HIPMM_EVENT_RANK && !event->device &&
+                 !strcmp(event->resource, "movable") && event->bytes && event->rank && !*event->rank;
+  if (!is_good) atomic_fetch_add(&policy->wrong, 1);
+  *event->rank = policy->rank ? policy->rank(event) : event->ptr == policy->first;
+}
+
+static void start_policy(struct policy *policy, uint64_t kinds)
+{
+  const struct hipmm_hooks hooks = {.struct_size = sizeof hooks, .kinds = kinds, .callback = rank_event, .arg = policy};
+  assert_ok(hipmm_hooks_register("mine", &hooks));
+  fixture_start(TIERS_BELOW(", 'pinned': 'host', 'pinned_limit': '6MiB', 'folder': '.', 'policy': 'mine'"));
+}
+
+/* The hottest buffer goes first, and on to the file: without the policy it would be the last. */
+static void moves_what_the_policy_wants(void **state)
+{
+  static struct policy policy;
+  struct hipmm_movable *movables[FEW];
+  (void)state;
+  start_policy(&policy, 1u << HIPMM_EVENT_RANK);
+  create_full(movables, FEW);
+  policy.first = movables[3];
+  assert_ok(hipmm_resource_trim(NULL, 6 * MIB));
+  assert_int_equal(value("spills"), 1);
+  for (int i = 0; i < 3; i++) check(movables[i], (unsigned char)(i + 1), BYTES);
+  assert_int_equal(value("restores"), 0);
+  assert_ok(hipmm_resource_trim(NULL, 0)); /* of the others, the coldest first; 3 makes room for the last */
+  assert_int_equal(value("demotions"), 1);
+  assert_int_equal(value("pinned_bytes"), 6 * MIB);
+  check(movables[3], 4, BYTES);
+  assert_int_equal(value("file_bytes"), 0);
+  check_and_destroy(movables, FEW);
+  assert_int_equal(atomic_load(&policy.wrong), 0);
+}
+
+static int64_t rank_by_age(const struct hipmm_event *event)
+{
+  return -(int64_t)event->idle_ns;
+}
+
+static int64_t rank_without_sense(const struct hipmm_event *event)
+{
+  static uint64_t random = 5;
+  static const int64_t ranks[] = {INT64_MIN, -1, 0, 7, INT64_MAX};
+  (void)event;
+  return ranks[random_below(&random, 5)];
+}
+
+static int64_t rank_with_calls(const struct hipmm_event *event)
+{
+  void *ptr = NULL;
+  bool is_refused = hipmm_allocate(NULL, 1000, NULL, &ptr) == HIPMM_E_STATE &&
+                    hipmm_movable_pin(event->ptr, NULL, &ptr) == HIPMM_E_STATE &&
+                    hipmm_movable_destroy(event->ptr) == HIPMM_E_STATE;
+  return is_refused ? (int64_t)event->bytes : (atomic_fetch_add(&wrong_content, 1), 0);
+}
+
+static void keeps_content_under_any_policy(void **state)
+{
+  static int64_t (*const ranks[])(const struct hipmm_event *) = {rank_by_age, rank_without_sense, rank_with_calls};
+  static struct policy policy;
+  struct hipmm_movable *movables[BUFFERS];
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    policy.rank = ranks[i];
+    start_policy(&policy, 0);
+    create_full(movables, BUFFERS);
+    if (policy.rank == rank_by_age) { /* the device still has the first three */
+      for (int j = 0; j < 3; j++) check(movables[j], (unsigned char)(j + 1), BYTES);
+      assert_int_equal(value("restores"), 0);
+    }
+    assert_in_range(value("pinned_bytes"), 0, 6 * MIB);
+    for (int j = 0; j < BUFFERS; j++) check(movables[j * 5 % BUFFERS], (unsigned char)(j * 5 % BUFFERS + 1), BYTES);
+    check_and_destroy(movables, BUFFERS);
+    hipmm_finalize();
+  }
+  assert_int_equal(atomic_load(&policy.wrong), 0);
+  assert_int_equal(atomic_load(&wrong_content), 0);
+}
+
+static void needs_a_policy_that_ranks(void **state)
+{
+  const struct hipmm_hooks others = {
+      .struct_size = sizeof others, .kinds = 1u << HIPMM_EVENT_GREW, .callback = rank_event};
+  (void)state;
+  assert_status(fixture_try("", TIERS_BELOW(", 'policy': 'nobody'")), HIPMM_E_CONFIG);
+  assert_message("/resources/movable/policy");
+  assert_message("no hooks is registered as \"nobody\"");
+  hipmm_finalize();
+  assert_ok(hipmm_hooks_register("others", &others));
+  assert_status(fixture_try("", TIERS_BELOW(", 'policy': 'others'")), HIPMM_E_CONFIG);
+  assert_message("/resources/movable/policy");
+  assert_message("its kinds leave HIPMM_EVENT_RANK out");
+}
+
 /* Of the device's 256 MiB; through the resources that share it. */
 static void makes_room_for_other_allocations(void **state)
 {
@@ -366,7 +519,6 @@ static void refuses_what_a_capture_cannot_have(void **state)
 /* ---- Threads ---- */
 
 static struct hipmm_movable *shared[BUFFERS];
-static atomic_uint wrong_content;
 
 /* Each reads all, so that pins of one buffer meet each other and moves. */
 static void read_at_random(int *failures)
@@ -387,14 +539,27 @@ static void read_at_random(int *failures)
   *failures += hipmm_stream_synchronize(0, stream) || hipmm_stream_destroy(stream);
 }
 
-static void serves_threads(void **state)
+static void serve_threads(const char *graph)
 {
-  (void)state;
-  fixture_start(TIERS_BELOW(", 'pinned': 'host', 'pinned_limit': '6MiB', 'folder': '.', 'high_water': '6MiB'"));
+  fixture_start(graph);
   create_full(shared, BUFFERS);
   fixture_run_threads(4, read_at_random);
   assert_int_equal(atomic_load(&wrong_content), 0);
   check_and_destroy(shared, BUFFERS);
+  hipmm_finalize();
+}
+
+#define IN_ALL_TIERS "'pinned': 'host', 'pinned_limit': '6MiB', 'folder': '.', 'high_water': '6MiB'"
+
+static void serves_threads(void **state)
+{
+  static struct policy policy = {.rank = rank_by_age};
+  const struct hipmm_hooks hooks = {.struct_size = sizeof hooks, .callback = rank_event, .arg = &policy};
+  (void)state;
+  assert_ok(hipmm_hooks_register("mine", &hooks));
+  serve_threads(TIERS_BELOW(", " IN_ALL_TIERS));
+  serve_threads(TIERS_BELOW(", 'policy': 'mine', " IN_ALL_TIERS));
+  assert_int_equal(atomic_load(&policy.wrong), 0);
 }
 
 /* ---- Failures ---- */
@@ -426,6 +591,37 @@ static void survives_a_full_disk(void **state)
   assert_status(second, HIPMM_E_LIMIT);
   assert_message("8 MiB");
   fill(movables[FEW], FEW + 1, BYTES);
+  check_and_destroy(movables, FEW + 1);
+}
+
+/* What cannot go on to the file stays in pinned memory, and what cannot go there stays on the device; a later trim moves it. */
+static void survives_a_full_disk_behind_pinned_memory(void **state)
+{
+  struct hipmm_movable *movables[FEW + 1];
+  struct rlimit before, small = {MIB, 0};
+  needs_software();
+  (void)state;
+  fixture_start(TIERS_BELOW(", 'pinned': 'host', 'pinned_limit': '2MiB', 'folder': '.', 'file_limit': '7MiB'"));
+  create_full(movables, FEW);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small.rlim_max = before.rlim_max;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  int64_t in_file = value("file_bytes"), in_pinned = value("pinned_bytes"), demotions = value("demotions");
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_int_equal(in_file, 0);
+  assert_int_equal(demotions, 0);
+  assert_int_equal(in_pinned, 2 * MIB);
+  assert_int_equal(value("device_bytes"), 6 * MIB);
+  assert_int_equal(value("live_bytes"), 8 * MIB);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(value("device_bytes"), 0);
+  assert_int_equal(value("file_bytes"), 6 * MIB);
+  movables[FEW] = create(BYTES);
+  fill(movables[FEW], FEW + 1, BYTES);
+  assert_ok(hipmm_resource_trim(NULL, 0)); /* the file would have 8 MiB */
+  assert_int_equal(value("device_bytes"), 2 * MIB);
+  assert_int_equal(value("live_bytes"), 10 * MIB);
   check_and_destroy(movables, FEW + 1);
 }
 
@@ -471,21 +667,6 @@ static void leaves_a_full_disk_alone(void **state)
   fixture_take_hip_back();
 }
 
-static int find_file_of_the_folder(void)
-{
-  char name[64], folder[512], target[512];
-  assert_non_null(getcwd(folder, sizeof folder));
-  for (int i = 3; i < 1000; i++) {
-    snprintf(name, sizeof name, "/proc/self/fd/%d", i);
-    ssize_t length = readlink(name, target, sizeof target - 1);
-    if (length <= 0) continue;
-    target[length] = '\0';
-    if (!strncmp(target, folder, strlen(folder)) && strstr(target, "(deleted)")) return i;
-  }
-  fail_msg("the file is not open");
-  return -1;
-}
-
 static void survives_a_file_that_cannot_be_read(void **state)
 {
   struct hipmm_movable *movables[FEW];
@@ -494,7 +675,7 @@ static void survives_a_file_that_cannot_be_read(void **state)
   fixture_start(file_only);
   create_full(movables, FEW);
   assert_ok(hipmm_resource_trim(NULL, 0));
-  int file = find_file_of_the_folder(), kept = dup(file);
+  int file = fixture_unlinked_file(), kept = dup(file);
   assert_true(kept >= 0);
   close(file);
   assert_status(hipmm_movable_pin(movables[0], NULL, &ptr), HIPMM_E_IO);
@@ -677,6 +858,8 @@ int main(void)
       cmocka_unit_test(moves_nothing_when_the_process_ends),
       TEST(keeps_content_in_all_tiers),
       TEST(fills_the_tiers_in_their_order),
+      TEST(sends_the_coldest_to_the_file),
+      TEST(keeps_content_where_pinned_memory_is_short),
       TEST(keeps_content_of_any_size),
       TEST(has_no_memory_for_0_bytes),
       TEST(moves_what_was_unpinned_longest_ago),
@@ -684,12 +867,16 @@ int main(void)
       TEST(stays_whole_when_there_is_no_memory),
       TEST(moves_nothing_for_what_cannot_be_had),
       TEST(moves_nothing_for_pinned_memory),
+      TEST(moves_what_the_policy_wants),
+      TEST(keeps_content_under_any_policy),
+      TEST(needs_a_policy_that_ranks),
       TEST(makes_room_for_other_allocations),
       TEST(moves_ahead_of_need),
       TEST(keeps_the_order_of_streams),
       TEST(refuses_what_a_capture_cannot_have),
       TEST(serves_threads),
       TEST(survives_a_full_disk),
+      TEST(survives_a_full_disk_behind_pinned_memory),
       TEST(leaves_a_full_disk_alone),
       TEST(survives_a_file_that_cannot_be_read),
       TEST(loses_nothing_whatever_fails),

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -734,6 +736,86 @@ static void saves_to_pageable_memory(void **state)
   for (int i = 0; i < LARGE; i++) free_large(i);
 }
 
+static const char in_file[] = "'stack': [{'type': 'pool', 'growth': 'mapped', 'folder': '.'}, 'device']";
+
+/* The file is empty again after each resume. */
+static void saves_to_a_file(void **state)
+{
+  struct stat file;
+  both_start(state, in_file);
+  fill_large();
+  if (on_software()) software()->reset_calls();
+  for (int round = 0; round < 2; round++) {
+    int64_t live_bytes = fixture_value("pool", "live_bytes");
+    assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+    assert_true(fixture_value("pool", "saved_bytes") >= live_bytes);
+    assert_int_equal(fstat(fixture_unlinked_file(), &file), 0);
+    assert_int_equal(file.st_size, fixture_value("pool", "saved_bytes"));
+    free_large(1);
+    assert_ok(resume(NULL));
+    assert_true(large_are_whole());
+    assert_int_equal(fstat(fixture_unlinked_file(), &file), 0);
+    assert_int_equal(file.st_size, 0);
+  }
+  if (on_software()) assert_int_equal(software()->calls("hipHostRegister"), 0);
+  for (int i = 0; i < LARGE; i++) free_large(i);
+}
+
+/* A full disk, and a file that cannot be read for a while. */
+static void survives_a_file_that_fails(void **state)
+{
+  struct rlimit before, small = {MIB, 0};
+  needs_software();
+  both_start(state, in_file);
+  fill_pool();
+  int file = fixture_unlinked_file();
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small.rlim_max = before.rlim_max;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  enum hipmm_status status = suspend(NULL, HIPMM_CONTENT_KEEP);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_status(status, HIPMM_E_IO);
+  assert_message("the pool stays in use: make room there, or discard the content");
+  assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+  assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  check_pool();
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  int kept = dup(file);
+  assert_true(kept >= 0);
+  close(file);
+  for (int i = 0; i < 2; i++) {
+    assert_status(resume(NULL), HIPMM_E_IO);
+    assert_message("stays suspended, and can be resumed later");
+    assert_int_equal(fixture_held_bytes(), 0);
+  }
+  assert_int_equal(dup2(kept, file), file);
+  close(kept);
+  assert_ok(resume(NULL));
+  check_pool();
+  empty_pool();
+}
+
+/* The file needs its folder only when it is made. */
+static void needs_a_folder_for_the_file(void **state)
+{
+  char folder[] = "suspend-XXXXXX", graph[256];
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': 'mapped', 'folder': '%s'}, 'device']", folder);
+  fixture_start(graph);
+  assert_int_equal(rmdir(folder), 0);
+  fill_pool();
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_ok(resume(NULL));
+  check_pool();
+  empty_pool();
+  hipmm_finalize();
+  assert_status(fixture_try("", graph), HIPMM_E_IO);
+  assert_message("/stack/0/folder");
+  assert_message("cannot make a file in");
+}
+
 /* Another thread's call may be the one that fails. */
 static void stays_in_use_when_one_piece_is_not_saved(void **state)
 {
@@ -795,6 +877,7 @@ static void loses_nothing_whatever_call_fails(void **state)
   damaged = 0;
   both_write(written, SWEPT_BYTES, 3);
   assert_true(fixture_fail_each_call("", mapped, suspend_and_resume) > 10);
+  assert_true(fixture_fail_each_call("", in_file, suspend_and_resume) > 10);
   assert_int_equal(damaged, 0);
 }
 
@@ -1142,6 +1225,9 @@ int main(void)
       BOTH(keeps_content_of_several_pieces),
       BOTH(keeps_the_pinned_memory_for_the_next_time),
       BOTH(saves_to_pageable_memory),
+      BOTH(saves_to_a_file),
+      BOTH(survives_a_file_that_fails),
+      ONCE(needs_a_folder_for_the_file),
       BOTH(stays_in_use_when_one_piece_is_not_saved),
       ONCE(loses_nothing_whatever_call_fails),
       ONCE(threads_go_on_meanwhile),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TO_HOST = 2 };
 
@@ -374,4 +375,19 @@ unsigned fixture_fail_each_call(const char *runtime_options, const char *graph, 
   }
   software()->reset();
   return failed;
+}
+
+int fixture_unlinked_file(void)
+{
+  char name[64], folder[512], target[512];
+  assert_non_null(getcwd(folder, sizeof folder));
+  for (int i = 3; i < 1000; i++) {
+    snprintf(name, sizeof name, "/proc/self/fd/%d", i);
+    ssize_t length = readlink(name, target, sizeof target - 1);
+    if (length <= 0) continue;
+    target[length] = '\0';
+    if (!strncmp(target, folder, strlen(folder)) && strstr(target, "(deleted)")) return i;
+  }
+  fail_msg("the file is not open");
+  return -1;
 }

@@ -91,4 +91,7 @@ void fixture_fail_call(const char *name, uint64_t nth, int code);
  * how many calls failed. */
 unsigned fixture_fail_each_call(const char *runtime_options, const char *graph, void (*body)(void));
 
+/* The descriptor of a file without a name, which the process has open in its current folder. */
+int fixture_unlinked_file(void);
+
 #endif

@@ -411,6 +411,7 @@ static void visits_options(void **state)
       {"exportable", "bool", "false", 0, true, false},
       {"ipc", "enum", "hipmm", 0, true, false},
       {"save_to", "enum", "pinned", 0, true, false},
+      {"folder", "string", NULL, 0, true, false},
   };
   static const struct wanted_option of_async[] = {
       {"initial_pool_size", "bytes", "0", 0, true, false},

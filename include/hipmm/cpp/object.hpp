@@ -174,8 +174,8 @@ private:
   }
 };
 
-/* Called for events, for the type `hooks`: "hooks" names it. `kinds`: bits 1 << HIPMM_EVENT_…; 0: all. The function must
- * not call hipmm. Exceptions are ignored. */
+/* Called for events, for the type `hooks`: "hooks" names it; or for ranks, for the type `spilling`: "policy" names it.
+ * `kinds`: bits 1 << HIPMM_EVENT_…; 0: all. The function must not call hipmm. Exceptions are ignored. */
 class event_hooks : public detail::registration<::hipmm_hooks, ::hipmm_hooks_register, detail::event_state>
 {
 public:
