@@ -103,7 +103,7 @@ uint64_t blocks_resident_bytes(const struct blocks *blocks)
 
 /* ---- Trimming ---- */
 
-enum { LEAST_HOLE = 1024 /* records */ };
+enum { LEAST_HOLE = 256 /* records */ };
 
 /* Records [first, end) are unused. */
 static void blocks_add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
@@ -146,8 +146,12 @@ static uint64_t *blocks_parts_in_use(const struct blocks *blocks, size_t bytes)
       hole = block->next;
       continue;
     }
-    uint64_t part = block->start >> MAP_PART_BITS;
-    if (block_state(block) != BLOCK_UNUSED) parts[part / 64] |= 1ull << part % 64;
+    enum block_state state = block_state(block);
+    if (state == BLOCK_UNUSED) continue;
+    uint64_t start = __atomic_load_n(&block->start, __ATOMIC_RELAXED), part = start >> MAP_PART_BITS;
+    uint64_t last =
+        state == BLOCK_ON_LOAN ? start + block->bytes - 1 : start; /* others may cut a superblock meanwhile */
+    for (; part <= last >> MAP_PART_BITS; part++) parts[part / 64] |= 1ull << part % 64;
   }
   return parts;
 }
@@ -171,6 +175,15 @@ static void blocks_trim_map(struct blocks *blocks)
     left--;
   }
   blocks->services->host_free(blocks->services, parts, bytes);
+}
+
+void blocks_forget(const struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  for (uint64_t end = start + bytes, stop; start < end; start = stop) {
+    stop = ((start >> LEAF_BITS) + 1) << LEAF_BITS;
+    if (stop > end) stop = end;
+    host_pages_discard(block_map_entry(blocks, start, false), ((stop - start) >> UNIT_BITS) * sizeof(uint32_t));
+  }
 }
 
 void blocks_trim(struct blocks *blocks)

@@ -20,6 +20,9 @@ bool blocks_are_exhausted(const struct blocks *blocks);
 /* Releases the host memory of unused records, and of the maps where no block starts. */
 void blocks_trim(struct blocks *blocks);
 
+/* Releases the host memory of the map for small blocks in [start, start + bytes), where no block starts any more. */
+void blocks_forget(const struct blocks *blocks, uint64_t start, uint64_t bytes);
+
 /* The host memory of the records and the maps, in bytes: the most that was used, and what the system reports. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
 uint64_t blocks_resident_bytes(const struct blocks *blocks);
@@ -102,7 +105,7 @@ uint32_t blocks_new_record(struct blocks *blocks);
 
 /* Changes the bounds of a free block. A reader without the lock compares `start`: it sees either the old record or all of
  * the new one. */
-BLOCK_INLINE void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+BLOCK_INLINE void block_set_bounds(const struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   struct block *block = block_of(blocks, id);
   block->bytes = bytes;
@@ -134,9 +137,16 @@ BLOCK_INLINE void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
+/* Links two neighbours; `second` may be BLOCK_NONE. Without the lock of a local arena, others see whether its block is a region. */
+BLOCK_INLINE void block_join(const struct blocks *blocks, uint32_t first, uint32_t second)
+{
+  block_of(blocks, first)->after = second;
+  if (second) __atomic_store_n(&block_of(blocks, second)->before, first, __ATOMIC_RELAXED);
+}
+
 /* Publishes the block in the address map. Not done for free blocks: the map is large, and most of its entries are in no
  * cache. */
-BLOCK_INLINE void block_publish(struct blocks *blocks, uint32_t id)
+BLOCK_INLINE void block_publish(const struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
   __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);

@@ -59,13 +59,6 @@ BLOCK_INLINE uint32_t heap_mergeable(const struct heap *heap, const struct block
   return is_ready ? neighbour : BLOCK_NONE;
 }
 
-/* Links two neighbours; `second` may be BLOCK_NONE. */
-BLOCK_INLINE void heap_join(const struct heap *heap, uint32_t first, uint32_t second)
-{
-  heap_block(heap, first)->after = second;
-  if (second) heap_block(heap, second)->before = first;
-}
-
 /* Adds what a block that is dropped has, except its bytes. */
 BLOCK_INLINE void heap_inherit(struct block *block, const struct block *dropped)
 {
@@ -81,7 +74,7 @@ static void heap_take_behind(struct heap *heap, uint32_t id, uint32_t behind)
   heap_unlink(heap, behind);
   block->bytes += dropped->bytes;
   heap_inherit(block, dropped);
-  heap_join(heap, id, dropped->after);
+  block_join(&heap->blocks, id, dropped->after);
   block_drop(&heap->blocks, behind);
 }
 
@@ -93,7 +86,7 @@ BLOCK_INLINE void heap_take_into(struct heap *heap, uint32_t whole, uint32_t id,
   uint64_t start = is_behind ? block->start : dropped->start, bytes = block->bytes + dropped->bytes;
   uint32_t stream = dropped->stream;
   if (is_behind)
-    heap_join(heap, whole, dropped->after);
+    block_join(&heap->blocks, whole, dropped->after);
   else if ((block->before = dropped->before))
     heap_block(heap, block->before)->after = whole;
   if (__builtin_expect(block->stream == stream && !dropped->uncommitted, 1)) {
@@ -211,7 +204,7 @@ BLOCK_INLINE uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t 
   }
   heap_block(heap, front)->is_for_small = block->is_for_small;
   if ((heap_block(heap, front)->before = block->before)) heap_block(heap, block->before)->after = front;
-  heap_join(heap, front, id);
+  block_join(&heap->blocks, front, id);
   free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start + bytes, block->bytes - bytes);
   return front;
 }
@@ -254,7 +247,7 @@ BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t whole, cons
   block->requested = request->requested;
   block->handle = stream_of(&heap->streams, request->stream)->handle;
   block_publish(&heap->blocks, id);
-  block_set_state(block, BLOCK_LIVE);
+  block_set_state(block, request->is_loan ? BLOCK_ON_LOAN : BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   heap->requested_bytes += request->requested;
   heap->blocks.live++;

@@ -141,7 +141,7 @@ static enum hipmm_status segments_release_idle_one(struct segments *segments, st
     return status;
   }
   if (start == heap->common_start) heap->common_bytes = 0;
-  if (segments->starts) address_map_discard(segments->starts, start, bytes);
+  blocks_forget(&heap->blocks, start, bytes);
   return HIPMM_OK;
 }
 

@@ -11,7 +11,6 @@
 #define HIPMM_PLUGINS_HEAP_TYPES_H
 
 #include "../../core/base/key_tree.h"
-#include "../common/address_map.h"
 #include "../common/host_array.h"
 #include "../common/stream_order.h"
 
@@ -39,8 +38,13 @@ enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
   BLOCK_LIVE,
-  BLOCK_CACHED, /* freed, and in a cache (../pool/cache.h): live to the heap */
-  BLOCK_ON_LOAN /* held by the heaps of threads (../pool/thread_heaps.c): live to the heap */
+  BLOCK_CACHED, /* claimed by a thread that frees it, or in a cache (../pool/cache.h): live to the heap */
+  BLOCK_ON_LOAN, /* a superblock (../arena/local.h), or held by the heaps of threads (../pool/thread_heaps.c): live to the heap */
+
+  /* Of a local arena, which has free and live blocks too: the heap knows their superblock only. */
+  BLOCK_RESERVED, /* a record without memory, for the arena's next block */
+  BLOCK_QUICK,    /* in a quick list */
+  BLOCK_PENDING   /* freed on another stream than the arena's */
 };
 
 /* What other processes have of a live block. */
@@ -63,10 +67,14 @@ struct block {
   uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
   uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
-  uint8_t exported;      /* enum block_export; free: BLOCK_NOT_EXPORTED */
-  bool is_for_small;     /* in a segment for small blocks */
-  bool is_own;           /* it is a region, and all of one chunk */
-  hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
+  uint8_t exported;  /* enum block_export; free: BLOCK_NOT_EXPORTED */
+  bool is_for_small; /* in a segment for small blocks */
+  bool is_own;       /* it is a region, and all of one chunk */
+  uint32_t arena;    /* number of the local arena that has it; 0: none */
+  union {
+    hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
+    uint32_t first;        /* a superblock: its first block */
+  };
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
@@ -125,7 +133,8 @@ struct request {
   uint64_t alignment;
   uint64_t requested; /* as the caller said */
   uint32_t stream;
-  bool is_own; /* for a block with a chunk of its own */
+  bool is_own;  /* for a block with a chunk of its own */
+  bool is_loan; /* for a superblock, which no thread may claim */
 };
 
 struct heap {
@@ -262,7 +271,6 @@ struct segments {
   struct held held;
   uint64_t small_bytes; /* the part of it that is for small blocks */
   struct slack slack;
-  struct address_map *starts; /* of an arena: forgets what is released. NULL: none */
 };
 
 /* Where the memory for an allocation comes from. */
