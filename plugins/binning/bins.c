@@ -25,7 +25,7 @@ size_t bins_find(const struct bins_table *table, size_t bytes)
 struct bin *bins_with_start(const struct bins_table *table, const void *ptr)
 {
   for (size_t i = 0; i < table->count; i++)
-    if (!table->items[i]->resource && fixed_starts_at(&table->items[i]->blocks, ptr)) return table->items[i];
+    if (!table->items[i]->resource && fixed_covers(&table->items[i]->blocks, ptr)) return table->items[i];
   return NULL;
 }
 
@@ -60,8 +60,7 @@ struct bin *bins_find_of(const struct bins *bins, size_t bytes, const void *ptr)
   for (size_t i = bins_find(table, bytes); i < table->count; i++) {
     struct bin *bin = table->items[i];
     if (!bin->is_added) return bin;
-    if (bin->resource ? bins_resource_has(bins, table, bin, bytes, ptr) : fixed_starts_at(&bin->blocks, ptr))
-      return bin;
+    if (bin->resource ? bins_resource_has(bins, table, bin, bytes, ptr) : fixed_covers(&bin->blocks, ptr)) return bin;
   }
   return NULL;
 }

@@ -42,37 +42,6 @@ static enum hipmm_status fixed_size_find(void *self, const void *ptr, struct hip
                                  0);
 }
 
-static enum hipmm_status fixed_size_locate(void *self, const void *ptr, struct hipmm_location *location_out)
-{
-  return fixed_locate(self, ptr, location_out);
-}
-
-static int fixed_size_covers(void *self, const void *ptr)
-{
-  return fixed_starts_at(self, ptr);
-}
-
-static enum hipmm_status fixed_size_trim(void *self, size_t keep_bytes)
-{
-  return fixed_trim(self, keep_bytes);
-}
-
-static void fixed_size_stream_retire(void *self, hipmm_stream_t stream)
-{
-  fixed_stream_retire(self, stream);
-}
-
-static void fixed_size_stream_retain(void *self, hipmm_stream_t stream)
-{
-  fixed_stream_retain(self, stream);
-}
-
-static enum hipmm_status fixed_size_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
-                                          void *closure)
-{
-  return fixed_visit(self, visitor, closure);
-}
-
 /* ---- Values, in the order of struct fixed_counts ---- */
 
 static const struct hipmm_feature fixed_size_values[] = {
@@ -93,7 +62,7 @@ _Static_assert(sizeof(struct fixed_counts) == N_VALUES * sizeof(int64_t), "fixed
 static enum hipmm_status fixed_size_query(void *self, size_t index, int64_t *value_out)
 {
   struct fixed_counts counts;
-  enum hipmm_status status = fixed_count(self, &counts);
+  enum hipmm_status status = fixed_count(self, false, &counts);
   if (!status) *value_out = ((const int64_t *)&counts)[index];
   return status;
 }
@@ -106,7 +75,7 @@ static enum hipmm_status fixed_size_perform(void *self, size_t index, int64_t *v
 {
   struct fixed_counts counts;
   (void)index; /* there is one action */
-  enum hipmm_status status = fixed_reset_peak(self, &counts);
+  enum hipmm_status status = fixed_count(self, true, &counts);
   if (!status) memcpy(values_out, &counts, sizeof counts);
   return status;
 }
@@ -188,15 +157,15 @@ static const struct hipmm_ops fixed_size_ops = {
     .struct_size = sizeof fixed_size_ops,
     .allocate = fixed_size_allocate,
     .deallocate = fixed_size_deallocate,
-    .trim = fixed_size_trim,
+    .trim = fixed_trim,
     .query = fixed_size_query,
     .perform = fixed_size_perform,
     .find = fixed_size_find,
-    .stream_retire = fixed_size_stream_retire,
-    .stream_retain = fixed_size_stream_retain,
-    .visit = fixed_size_visit,
-    .covers = fixed_size_covers,
-    .locate = fixed_size_locate,
+    .stream_retire = fixed_stream_retire,
+    .stream_retain = fixed_stream_retain,
+    .visit = fixed_visit,
+    .covers = fixed_covers,
+    .locate = fixed_locate,
 };
 
 const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
