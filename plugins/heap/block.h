@@ -11,17 +11,11 @@
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
 void blocks_close(struct blocks *blocks);
 
-/* Prepares the maps for blocks in [start, start + bytes). False when host memory is short. */
-bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
-
 /* Whether no record is left: block_new() fails until a record is dropped. */
 bool blocks_are_exhausted(const struct blocks *blocks);
 
 /* Releases the host memory of unused records, and of the maps where no block starts. */
 void blocks_trim(struct blocks *blocks);
-
-/* Releases the host memory of the map for small blocks in [start, start + bytes), where no block starts any more. */
-void blocks_forget(const struct blocks *blocks, uint64_t start, uint64_t bytes);
 
 /* The host memory of the records and the maps, in bytes: the most that was used, and what the system reports. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
@@ -66,8 +60,7 @@ static inline bool block_is_large(uint64_t bytes)
 static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start, bool is_large)
 {
   if (is_large) return &blocks->large[start >> CELL_BITS];
-  uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
-  return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
+  return address_map_cell(&blocks->map, start, UNIT_BITS);
 }
 
 /* The block of the entry, if it is in the state and starts at `start`; BLOCK_NONE otherwise. */
@@ -86,7 +79,7 @@ BLOCK_INLINE uint32_t block_at_in(const struct blocks *blocks, const void *ptr, 
 {
   uint64_t start = (uintptr_t)ptr;
   bool is_large = block_is_large(bytes);
-  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
+  if (start >> ADDRESS_MAP_ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
   uint32_t id = block_of_entry(blocks, block_map_entry(blocks, start, is_large), start, state);
   return id ? id : block_of_entry(blocks, block_map_entry(blocks, start, !is_large), start, state);
 }

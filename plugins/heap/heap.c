@@ -126,7 +126,7 @@ uint32_t heap_merge(struct heap *heap, uint32_t id)
 static uint32_t heap_add(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream,
                          bool is_for_small, bool is_own)
 {
-  if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
+  if (!address_map_cover(&heap->blocks.map, start, bytes)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = heap_block(heap, id);

@@ -141,7 +141,7 @@ static enum hipmm_status segments_release_idle_one(struct segments *segments, st
     return status;
   }
   if (start == heap->common_start) heap->common_bytes = 0;
-  blocks_forget(&heap->blocks, start, bytes);
+  address_map_discard(&heap->blocks.map, start, bytes);
   return HIPMM_OK;
 }
 

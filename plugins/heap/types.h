@@ -6,11 +6,12 @@
  * called with the lock held, unless its own comment says otherwise. Without the lock:
  *
  *   block.state, block.start     any thread reads them, and claims a live block by its state (block.h)
- *   blocks.large, blocks.leaves  any thread reads their entries */
+ *   blocks.large, blocks.map     any thread reads their entries */
 #ifndef HIPMM_PLUGINS_HEAP_TYPES_H
 #define HIPMM_PLUGINS_HEAP_TYPES_H
 
 #include "../../core/base/key_tree.h"
+#include "../common/address_map.h"
 #include "../common/host_array.h"
 #include "../common/stream_order.h"
 
@@ -27,10 +28,8 @@
  * blocks[b].start + blocks[b].bytes == blocks[after].start at each step. */
 
 enum {
-  BLOCK_NONE = 0,    /* ids start at 1 */
-  UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
-  LEAF_BITS = 32,    /* a leaf of the map is for 4 GiB of address space */
-  ADDRESS_BITS = 47, /* of user space on the systems that have HIP */
+  BLOCK_NONE = 0, /* ids start at 1 */
+  UNIT_BITS = 8,  /* of HIPMM_ALIGNMENT */
   CELL_BITS = 21
 };
 
@@ -82,16 +81,15 @@ _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
 /* All records, and two maps from an address to the block that starts there. Small blocks may start anywhere. Blocks as
  * large as a cell have a map of their own, with one entry for each cell: a program then uses few cache lines of it. */
 struct blocks {
-  struct block *items;       /* the memory of `records` */
-  uint32_t *large;           /* by cell of the address space, from address 0 on */
-  uint32_t *_Atomic *leaves; /* one for 1 << LEAF_BITS of addresses; NULL where the pool has none */
-  uint64_t granule_bytes;    /* a power of two (backing.h); 0: segments */
-  uint32_t unused;           /* list of unused records, through `next` */
-  uint32_t holes;            /* list of runs of unused records whose memory was released; used after `unused` */
-  uint32_t count;            /* records in front of the first that was never used, or was released; 0 included */
-  uint32_t most;             /* limit of `count` */
-  uint32_t live;             /* blocks in state BLOCK_LIVE */
-  uint32_t n_leaves;         /* leaves in use */
+  struct block *items;    /* the memory of `records` */
+  uint32_t *large;        /* by cell of the address space, from address 0 on */
+  struct address_map map; /* of small blocks */
+  uint64_t granule_bytes; /* a power of two (backing.h); 0: segments */
+  uint32_t unused;        /* list of unused records, through `next` */
+  uint32_t holes;         /* list of runs of unused records whose memory was released; used after `unused` */
+  uint32_t count;         /* records in front of the first that was never used, or was released; 0 included */
+  uint32_t most;          /* limit of `count` */
+  uint32_t live;          /* blocks in state BLOCK_LIVE */
   const struct hipmm_services *services;
   struct host_array records;
 };
