@@ -361,12 +361,12 @@ uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *req
   return own ? own : free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
 }
 
-/* The block at the lower address, but one that fits exactly leaves nothing behind. */
-static uint32_t heap_better_of(const struct heap *heap, uint32_t a, uint32_t b, uint64_t bytes)
+/* The smaller of two blocks, or of equal ones that at the lower address; the other one if one is BLOCK_NONE. */
+static uint32_t heap_smaller_of(const struct heap *heap, uint32_t a, uint32_t b)
 {
-  bool a_fits = heap_block(heap, a)->bytes == bytes, b_fits = heap_block(heap, b)->bytes == bytes;
-  if (a && b && a_fits != b_fits) return a_fits ? a : b;
-  return heap_lower_of(heap, a, b);
+  uint64_t a_bytes = heap_block(heap, a)->bytes, b_bytes = heap_block(heap, b)->bytes;
+  if (!a || !b || a_bytes == b_bytes) return heap_lower_of(heap, a, b);
+  return a_bytes < b_bytes ? a : b;
 }
 
 /* The best fit whose chunk is its own, which the request's stream may use at once. */
@@ -381,8 +381,8 @@ static uint32_t heap_allocate_in_segment(struct heap *heap, const struct request
 {
   uint32_t id = BLOCK_NONE;
   for (enum kind kind = request->bytes < heap->small_bytes ? KIND_BUSY : KIND_WHOLE; !id && kind <= KIND_WHOLE; kind++)
-    id = heap_better_of(heap, heap_fit(heap, request->stream, kind, request),
-                        heap_fit(heap, STREAM_READY, kind, request), request_fit_bytes(request));
+    id = heap_smaller_of(heap, heap_fit(heap, request->stream, kind, request),
+                         heap_fit(heap, STREAM_READY, kind, request));
   return id ? heap_allocate(heap, id, request) : BLOCK_NONE;
 }
 
