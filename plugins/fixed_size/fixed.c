@@ -230,9 +230,29 @@ enum hipmm_status fixed_count(struct fixed *fixed, bool resets_peak, struct fixe
 
 /* ---- Life ---- */
 
+/* Nobody else knows the resource yet. The blocks are ready on the default stream at first, and on every stream after the
+ * device was waited for. */
+static enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
+{
+  enum hipmm_status status = HIPMM_OK;
+  const uint32_t wanted = n_blocks;
+  while (!status && n_blocks) {
+    struct fixed_chain chain;
+    uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
+    status = chunks_grow(fixed, n, n, NULL, &chain);
+    if (!status) reuse_add_ready(fixed, chain);
+    n_blocks -= n;
+  }
+  if (wanted && !status) return reuse_synchronize_device(fixed, STREAM_READY);
+  if (!hipmm_is_out_of_memory(status)) return status;
+  return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
+                               "the upstream does not have %llu blocks of %llu bytes; ask for fewer",
+                               (unsigned long long)wanted, (unsigned long long)fixed->block_bytes);
+}
+
 enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *services,
                              struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
-                             enum record record)
+                             int64_t blocks_to_preallocate, enum record record)
 {
   *fixed = (struct fixed){.services = services,
                           .upstream = upstream,
@@ -243,9 +263,11 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
   bool opened = streams_open(&fixed->streams, services, record);
   opened = chunks_open(fixed) && opened;
   fixed->lists = services->host_allocate(services, lists_bytes);
-  if (opened && fixed->lists) return HIPMM_OK;
-  fixed_close(fixed);
-  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the records of blocks");
+  enum hipmm_status status = opened && fixed->lists ? fixed_preallocate(fixed, (uint32_t)blocks_to_preallocate)
+                                                    : services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL,
+                                                                     "no host memory for the records of blocks");
+  if (status) fixed_close(fixed);
+  return status;
 }
 
 void fixed_close(struct fixed *fixed)
@@ -262,21 +284,4 @@ void fixed_close(struct fixed *fixed)
   streams_close(&fixed->streams);
   services->host_free(services, fixed->lists, lists_bytes);
   biased_lock_close(&fixed->lock);
-}
-
-/* Nobody else knows the resource yet. The blocks are ready on the default stream at first, and on every stream after the
- * device was waited for. */
-enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
-{
-  enum hipmm_status status = HIPMM_OK;
-  bool any = n_blocks;
-  while (!status && n_blocks) {
-    struct fixed_chain chain;
-    uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
-    status = chunks_grow(fixed, n, n, NULL, &chain);
-    if (!status) reuse_add_ready(fixed, chain);
-    n_blocks -= n;
-  }
-  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_READY);
-  return status;
 }

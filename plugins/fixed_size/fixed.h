@@ -43,16 +43,14 @@ struct fixed {
   uint64_t reserved_bytes, peak_reserved_bytes;
 };
 
-/* `block_bytes` is rounded up. On failure nothing is left behind. */
+/* `block_bytes` is rounded up. Allocates the option's blocks_to_preallocate from the upstream; no work uses them. On failure
+ * nothing is left behind, and services->fail has the reason, unless the upstream's call has it. */
 enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *services,
                              struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
-                             enum record record);
+                             int64_t blocks_to_preallocate, enum record record);
 
 /* Waits for the device and releases all chunks. The device is current. */
 void fixed_close(struct fixed *fixed);
-
-/* Allocates blocks from the upstream before the first allocation; no work uses them. */
-enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks);
 
 /* The ops of the same names, for alignments up to HIPMM_ALIGNMENT. `bytes` is at most block_bytes; 0 gives NULL. */
 enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipmm_stream_t stream, void **ptr_out);

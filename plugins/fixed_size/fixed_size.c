@@ -90,15 +90,6 @@ static void fixed_size_destroy(void *self)
   services->host_free(services, fixed, sizeof *fixed);
 }
 
-static enum hipmm_status fixed_size_preallocate(struct fixed *fixed, int64_t n_blocks)
-{
-  enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_blocks);
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
-                               "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
-                               (long long)n_blocks, (unsigned long long)fixed->block_bytes);
-}
-
 static enum hipmm_status fixed_size_create(const struct hipmm_services *services, const void *options,
                                            struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -106,15 +97,11 @@ static enum hipmm_status fixed_size_create(const struct hipmm_services *services
   (void)n_upstreams; /* one, as the descriptor says */
   struct fixed *fixed = services->host_allocate(services, sizeof *fixed);
   if (!fixed) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
-  enum hipmm_status status = fixed_open(fixed, services, upstreams[0], given->block_size,
-                                        (uint32_t)given->blocks_per_chunk, (enum record)given->record);
-  if (status) {
-    services->host_free(services, fixed, sizeof *fixed);
-    return status;
-  }
-  status = fixed_size_preallocate(fixed, given->blocks_to_preallocate);
+  enum hipmm_status status =
+      fixed_open(fixed, services, upstreams[0], given->block_size, (uint32_t)given->blocks_per_chunk,
+                 given->blocks_to_preallocate, (enum record)given->record);
   if (status)
-    fixed_size_destroy(fixed);
+    services->host_free(services, fixed, sizeof *fixed);
   else
     *self_out = fixed;
   return status;
