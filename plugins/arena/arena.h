@@ -56,10 +56,9 @@ struct local *arena_enter_local(struct arena *arena, uint32_t stream);
 /* Waits for the device: all frees so far have completed then. `user` as in streams_any_captured(). */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
 
-/* Makes pending blocks of an arena ready: the first, blocks whose streams' work has completed; the second, in a call
- * on the arena's stream, blocks of all streams that this stream can wait for. */
-void arena_end_completed(struct arena *arena, struct local *local);
-void arena_wait_for_pending(struct arena *arena, struct local *local);
+/* Makes pending blocks of an arena ready whose streams' work has completed; in a call on the arena's stream that `waits`,
+ * blocks of all streams that this stream can wait for. */
+void arena_settle(struct arena *arena, struct local *local, bool waits);
 
 /* Adds a block that was freed on another stream than the arena's. The caller holds the arena's lock too. */
 void arena_add_pending(struct arena *arena, struct local *local, uint32_t id);

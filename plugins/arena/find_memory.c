@@ -108,7 +108,7 @@ static uint32_t find_memory_own(struct arena *arena, struct local *local, const 
 {
   uint32_t id = find_memory_block(arena, local, request);
   if (id || !local->pending_bytes) return id;
-  arena_end_completed(arena, local);
+  arena_settle(arena, local, false);
   return find_memory_block(arena, local, request);
 }
 
@@ -163,7 +163,7 @@ static enum hipmm_status find_memory_small(struct arena *arena, struct local *lo
   if (!id && !block) block = find_memory_ready(arena, find_memory_least(request), request);
   if (block) id = find_memory_in_superblock(arena, local, block, request);
   if (!id && local->pending_bytes) {
-    arena_wait_for_pending(arena, local);
+    arena_settle(arena, local, true);
     id = find_memory_block(arena, local, request);
   }
   if (!id) id = find_memory_superblock(arena, local, request, &status);

@@ -31,55 +31,30 @@ void arena_add_pending(struct arena *arena, struct local *local, uint32_t id)
   stream_set_add(&arena->pending, local->number);
 }
 
-/* Calls `look` once for each stream that blocks are pending on, and collects in arena->waited the streams where it
- * returns true. The caller holds the arena's lock. */
-static void stream_state_look_at_streams(struct arena *arena, struct local *local,
-                                         bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
+/* Whether the arena's stream waits for the other one. Without `waits`, what has completed is asked only. */
+static bool stream_state_wait_for(struct streams *streams, uint32_t waiter, uint32_t stream, bool waits)
+{
+  if (waits) return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
+  stream_cover(streams, stream);
+  stream_poll(streams, stream);
+  return false;
+}
+
+void arena_settle(struct arena *arena, struct local *local, bool waits)
 {
   const struct blocks *blocks = &arena->heap.blocks;
+  struct streams *streams = &arena->heap.streams;
   stream_set_clear(&arena->seen);
   stream_set_clear(&arena->waited);
+  local_acquire(local, blocks);
   for (uint32_t id = local->pending_first; id; id = block_of(blocks, id)->next) {
     uint32_t stream = block_of(blocks, id)->stream;
     if (stream_set_has(&arena->seen, stream)) continue;
     stream_set_add(&arena->seen, stream);
-    if (look(&arena->heap.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
+    if (stream_state_wait_for(streams, local->stream, stream, waits)) stream_set_add(&arena->waited, stream);
   }
-}
-
-static bool stream_state_has_completed(struct streams *streams, uint32_t waiter, uint32_t stream)
-{
-  (void)waiter;
-  stream_cover(streams, stream);
-  stream_poll(streams, stream);
-  return false; /* the epochs of the blocks decide */
-}
-
-static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_t stream)
-{
-  return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
-}
-
-void arena_end_completed(struct arena *arena, struct local *local)
-{
-  local_acquire(local, &arena->heap.blocks);
-  stream_state_look_at_streams(arena, local, stream_state_has_completed);
-  stream_state_end_pending(arena, local, NULL);
-  biased_lock_release(&local->lock);
-}
-
-/* What was freed where this stream has waited counts as freed on this stream now. */
-static void stream_state_note_wait(struct arena *arena, uint32_t stream)
-{
-  struct streams *streams = &arena->heap.streams;
-  if (streams->record == RECORD_ON_FREE) stream_record_free(streams, stream);
-}
-
-void arena_wait_for_pending(struct arena *arena, struct local *local)
-{
-  local_acquire(local, &arena->heap.blocks);
-  stream_state_look_at_streams(arena, local, stream_state_waits);
-  stream_state_note_wait(arena, local->stream);
+  /* What was freed where this stream has waited counts as freed on this stream now. */
+  if (waits && streams->record == RECORD_ON_FREE) stream_record_free(streams, local->stream);
   stream_state_end_pending(arena, local, &arena->waited);
   biased_lock_release(&local->lock);
 }
