@@ -3,7 +3,8 @@
  * allocates from an arena of its own and so contends with no other; local arenas get superblocks from a global arena.
  * arena.h lists the other files.
  *
- * The global arena has its memory in a heap over segments, whose code is the pool's (global.h).
+ * The global arena has its memory in a heap over segments, whose code is the pool's (../heap/heap.h). A block of that heap is
+ * a superblock of a local arena, or a large allocation. The records of the blocks in a superblock are the heap's too.
  *
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
 #include "arena.h"
@@ -47,10 +48,11 @@ static void arena_destroy(void *self)
                   (long long)live_count, text_plural((uint64_t)live_count), (long long)live_bytes,
                   text_plural((uint64_t)live_bytes));
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
-                (unsigned long long)arena->global.backing.segments.held.peak_bytes, arena->n_locals - 1,
+                (unsigned long long)arena->backing.segments.held.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);
   device_wait_at_end(services);
-  global_close(&arena->global);
+  backing_close(&arena->backing);
+  heap_close(&arena->heap);
   for (uint32_t number = 1; number < arena->n_locals; number++) biased_lock_close(&arena_local(arena, number)->lock);
   services->host_free(services, arena->first_local, first_local_bytes);
   services->host_free(services, arena->locals, locals_bytes);
@@ -64,7 +66,10 @@ static enum hipmm_status arena_open_memory(struct arena *arena, const struct are
   const struct hipmm_services *services = arena->services;
   arena->locals = services->host_allocate(services, locals_bytes);
   arena->first_local = services->host_allocate(services, first_local_bytes);
-  bool opened = global_open(&arena->global, services, upstream, wanted->maximum_size, (enum record)wanted->record);
+  bool opened = heap_open(&arena->heap, services, (enum record)wanted->record);
+  opened = opened &&
+           backing_open_segments(&arena->backing, &arena->heap, services, upstream, wanted->maximum_size, SLACK_AUTO);
+  arena->heap.small_bytes = ARENA_SUPERBLOCK_BYTES + 1; /* a superblock would keep a large segment from becoming idle */
   if (!opened || !arena->locals || !arena->first_local)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
   return HIPMM_OK;
@@ -86,7 +91,7 @@ static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
   const struct hipmm_services *services = arena->services;
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!bytes) return HIPMM_OK;
-  enum hipmm_status status = backing_fill(&arena->global.backing, &arena->global.heap, bytes);
+  enum hipmm_status status = backing_fill(&arena->backing, &arena->heap, bytes);
   if (!status) return arena_synchronize(arena, STREAM_READY);
   if (!hipmm_is_out_of_memory(status)) return status;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size",
@@ -115,7 +120,7 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   biased_lock_open(&arena->lock);
   enum hipmm_status status = arena_open_memory(arena, wanted, upstreams[0]);
   bool is_of_pool = wanted->small_bytes; /* which warns */
-  if (!is_of_pool) arena->global.heap.remedy = "a pool with \"growth\": \"mapped\" can join them";
+  if (!is_of_pool) arena->heap.remedy = "a pool with \"growth\": \"mapped\" can join them";
   if (!status) status = arena_fill(arena, wanted->arena_size);
   if (status) {
     arena_destroy(arena);
@@ -135,7 +140,7 @@ static enum hipmm_status arena_reconfigure(void *self, const char *option, const
   (void)option;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  held_set_maximum(arena->global.backing.held, wanted->maximum_size);
+  held_set_maximum(arena->backing.held, wanted->maximum_size);
   arena_set_dump(arena, wanted);
   biased_lock_release(&arena->lock);
   return HIPMM_OK;

@@ -7,25 +7,28 @@
 
 #include "../common/biased_lock.h"
 #include "../common/stream_order.h"
-#include "global.h"
+#include "../heap/backing.h"
 #include "local.h"
 
 #include <stdatomic.h>
 
 enum {
   ARENA_MOST_LOCALS = MAX_STREAMS,
-  ARENA_SMALL_BYTES = 1 << 20 /* larger allocations come from the global arena, unless the options differ */
+  ARENA_SMALL_BYTES = 1 << 20,     /* larger allocations come from the heap, unless the options differ */
+  ARENA_SUPERBLOCK_BYTES = 1 << 20 /* the smallest */
 };
 
 struct arena {
   const struct hipmm_services *services;
   uint64_t serial;      /* never given twice */
-  uint64_t small_bytes; /* larger allocations come from the global arena */
+  uint64_t small_bytes; /* larger allocations come from the heap */
   struct thread_watch threads;
   struct local *locals; /* by number; [0] is none */
   uint32_t n_locals;
   struct biased_lock lock; /* the global one */
-  struct global global;
+  struct heap heap;
+  struct backing backing;           /* segments */
+  int64_t large_count, large_bytes; /* of large allocations */
   uint32_t *first_local;     /* by stream: a list through next_of_stream; at STREAM_READY the arenas without a stream */
   struct stream_set pending; /* arenas with pending blocks, by number */
   struct stream_set holding; /* arenas that may have superblocks */
@@ -42,30 +45,20 @@ static inline struct local *arena_local(const struct arena *arena, uint32_t numb
   return &arena->locals[number];
 }
 
-/* An allocation while memory is looked for. */
-struct arena_allocation {
-  uint64_t bytes; /* rounded up */
-  uint64_t alignment;
-  uint64_t requested;
-  hipmm_stream_t handle;
-  uint32_t stream;
-};
-
 /* ---- stream_state.c. The caller holds the global lock, and no other lock unless stated ---- */
 
 /* The id of the stream of this call. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle, uint32_t *id_out);
 
 /* The calling thread's arena for a stream; NULL if there are ARENA_MOST_LOCALS. */
-struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint32_t stream);
+struct local *arena_enter_local(struct arena *arena, uint32_t stream);
 
 /* Waits for the device: all frees so far have completed then. `user` as in streams_any_captured(). */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
 
-/* Makes pending blocks of an arena ready: the first, blocks whose streams' work has completed; the second, in a call
- * on the arena's stream, blocks of all streams that this stream can wait for. */
-void arena_end_completed(struct arena *arena, struct local *local);
-void arena_wait_for_pending(struct arena *arena, struct local *local);
+/* Makes pending blocks of an arena ready whose streams' work has completed; in a call on the arena's stream that `waits`,
+ * blocks of all streams that this stream can wait for. */
+void arena_settle(struct arena *arena, struct local *local, bool waits);
 
 /* Adds a block that was freed on another stream than the arena's. The caller holds the arena's lock too. */
 void arena_add_pending(struct arena *arena, struct local *local, uint32_t id);
@@ -83,9 +76,9 @@ void arena_trim_records(struct arena *arena);
  * that the upstream refused with `refusal`, or a trim, may not wait, it does not synchronize. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal);
 
-/* Allocates a block in the arena of any stream, after waiting for the device. RANGE_NONE if no arena has one, or if HIP
+/* Allocates a block in the arena of any stream, after waiting for the device. BLOCK_NONE if no arena has one, or if HIP
  * refuses. */
-uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation *allocation);
+uint32_t arena_find_elsewhere(struct arena *arena, const struct request *request);
 
 /* Forgets a stream, which is still valid: its memory is ready for every stream then. */
 void arena_retire(struct arena *arena, hipmm_stream_t handle);
@@ -95,8 +88,8 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
-/* A live range for the allocation. RANGE_NONE and success if there is no memory and nothing else went wrong. */
-enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allocation *allocation, uint32_t *id_out);
+/* A live block for the request. BLOCK_NONE and success if there is no memory and nothing else went wrong. */
+enum hipmm_status arena_find_memory(struct arena *arena, const struct request *request, uint32_t *id_out);
 
 /* ---- allocate.c: the ops of the same names (hipmm/plugin.h); `self` is a struct arena ---- */
 

@@ -66,51 +66,50 @@ static void dump_free(struct dump *dump, uint64_t free_bytes, uint64_t largest)
 }
 
 struct dump_sum {
-  uint32_t stream; /* MAX_STREAMS: all */
   uint32_t count;
   uint64_t bytes;
 };
 
-static void dump_add(void *sum_, const struct block *block)
+static void dump_add_stream(struct dump_sum *sum, const struct heap *heap, uint32_t stream)
 {
-  struct dump_sum *sum = sum_;
-  if (sum->stream != MAX_STREAMS && sum->stream != block->stream) return;
-  sum->count++;
-  sum->bytes += block->bytes;
+  for (enum kind kind = KIND_BUSY; kind < KINDS; kind++)
+    for (uint32_t id = BLOCK_NONE; (id = free_index_next(&heap->free[stream], &heap->blocks, kind, id)); sum->count++)
+      sum->bytes += heap_block(heap, id)->bytes;
 }
 
 static void dump_global(struct dump *dump, const struct arena *arena)
 {
-  const struct global *global = &arena->global;
-  const struct held *held = global->backing.held;
-  struct dump_sum free = {.stream = MAX_STREAMS};
-  global_visit_free(global, dump_add, &free);
+  const struct heap *heap = &arena->heap;
+  struct dump_sum free = {0};
+  for (uint32_t id = STREAM_READY; id < heap->streams.count; id++) dump_add_stream(&free, heap, id);
   dump_print(dump, "Global arena:\n");
-  dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(held->bytes).text, global->backing.segments.count);
+  dump_print(dump, "  Arena size: %s in %u chunks\n", dump_size_text(arena->backing.held->bytes).text,
+             arena->backing.segments.count);
   dump_print(dump, "  # free superblocks: %u\n", free.count);
-  dump_free(dump, free.bytes, heap_largest_free(&global->heap));
-  dump_print(dump, "  Large allocations: %lld, %s\n", (long long)global->live_count,
-             dump_size_text((uint64_t)global->live_bytes).text);
-  for (uint32_t id = STREAM_FIRST; id < global->heap.streams.count; id++) {
-    struct dump_sum sum = {.stream = id};
-    if (global->heap.free[id].words) global_visit_free(global, dump_add, &sum);
+  dump_free(dump, free.bytes, heap_largest_free(heap));
+  dump_print(dump, "  Large allocations: %lld, %s\n", (long long)arena->large_count,
+             dump_size_text((uint64_t)arena->large_bytes).text);
+  for (uint32_t id = STREAM_FIRST; id < heap->streams.count; id++) {
+    struct dump_sum sum = {0};
+    dump_add_stream(&sum, heap, id);
     if (sum.count)
-      dump_print(dump, "  Free on stream %p: %u superblocks, %s\n",
-                 (void *)stream_of(&global->heap.streams, id)->handle, sum.count, dump_size_text(sum.bytes).text);
+      dump_print(dump, "  Free on stream %p: %u superblocks, %s\n", (void *)stream_of(&heap->streams, id)->handle,
+                 sum.count, dump_size_text(sum.bytes).text);
   }
 }
 
 static void dump_local(struct dump *dump, const struct arena *arena, struct local *local)
 {
-  local_acquire(local, &arena->global.ranges);
-  uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
+  local_acquire(local, &arena->heap.blocks);
+  uint64_t ready_bytes = free_index_bytes(&local->ready, &arena->heap.blocks, UINT64_MAX);
+  uint64_t free_bytes = ready_bytes + local->quick_bytes + local->pending_bytes;
   if (local->stream == STREAM_READY)
     dump_print(dump, "Arena %u, of no stream:\n", local->number);
   else
     dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,
                (unsigned long long)local_thread(local));
   dump_print(dump, "  # superblocks: %u, %s\n", local->n_superblocks, dump_size_text(local->bytes).text);
-  dump_free(dump, free_bytes, tlsf_largest(&local->ready, &arena->global.ranges));
+  dump_free(dump, free_bytes, free_index_largest(&local->ready, &arena->heap.blocks));
   if (local->pending_bytes)
     dump_print(dump, "  Freed on other streams: %s\n", dump_size_text(local->pending_bytes).text);
   dump_print(dump, "  Allocations: %lld, %s\n", (long long)local->live_count,

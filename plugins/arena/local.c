@@ -4,175 +4,188 @@
 
 /* ---- Superblocks that are wholly free ---- */
 
-static bool local_is_whole(const struct arena_range *block)
+static bool local_is_whole(const struct blocks *blocks, const struct block *block)
 {
-  return !block->before && !block->after;
+  return !block->after && block_state(block_of(blocks, block->before)) == BLOCK_ON_LOAN;
 }
 
-static void local_note_idle(struct local *local, const struct arena_ranges *ranges, const struct arena_range *block)
+static void local_note_idle(struct local *local, const struct blocks *blocks, const struct block *block)
 {
-  struct arena_range *range = range_of(ranges, block->superblock);
-  range->previous = RANGE_NONE;
-  range->next = local->idle;
-  if (local->idle) range_of(ranges, local->idle)->previous = block->superblock;
-  local->idle = block->superblock;
-  local->idle_bytes += range->bytes;
+  struct block *superblock = block_of(blocks, block->before);
+  superblock->previous = BLOCK_NONE;
+  superblock->next = local->idle;
+  if (local->idle) block_of(blocks, local->idle)->previous = block->before;
+  local->idle = block->before;
+  local->idle_bytes += superblock->bytes;
 }
 
-static void local_note_busy(struct local *local, const struct arena_ranges *ranges, const struct arena_range *block)
+static void local_note_busy(struct local *local, const struct blocks *blocks, const struct block *block)
 {
-  const struct arena_range *range = range_of(ranges, block->superblock);
-  if (range->previous)
-    range_of(ranges, range->previous)->next = range->next;
+  const struct block *superblock = block_of(blocks, block->before);
+  if (superblock->previous)
+    block_of(blocks, superblock->previous)->next = superblock->next;
   else
-    local->idle = range->next;
-  if (range->next) range_of(ranges, range->next)->previous = range->previous;
-  local->idle_bytes -= range->bytes;
+    local->idle = superblock->next;
+  if (superblock->next) block_of(blocks, superblock->next)->previous = superblock->previous;
+  local->idle_bytes -= superblock->bytes;
 }
 
 /* ---- Ready blocks ---- */
 
-static void local_add_ready(struct local *local, const struct arena_ranges *ranges, uint32_t id)
+static void local_add_ready(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  struct arena_range *block = range_of(ranges, id);
-  range_set_state(block, RANGE_READY);
-  tlsf_add(&local->ready, ranges, id);
-  if (local_is_whole(block)) local_note_idle(local, ranges, block);
+  struct block *block = block_of(blocks, id);
+  block_set_state(block, BLOCK_FREE);
+  free_index_add(&local->ready, blocks, id);
+  if (local_is_whole(blocks, block)) local_note_idle(local, blocks, block);
 }
 
-static void local_remove_ready(struct local *local, const struct arena_ranges *ranges, uint32_t id)
+static void local_remove_ready(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  const struct arena_range *block = range_of(ranges, id);
-  if (local_is_whole(block)) local_note_busy(local, ranges, block);
-  tlsf_remove(&local->ready, ranges, id);
+  const struct block *block = block_of(blocks, id);
+  if (local_is_whole(blocks, block)) local_note_busy(local, blocks, block);
+  free_index_remove(&local->ready, blocks, id);
 }
 
-static bool local_is_ready(const struct arena_ranges *ranges, uint32_t id)
+/* A block takes in the one behind it. Neither is in a list. */
+static void local_join(struct local *local, const struct blocks *blocks, uint32_t id, uint32_t behind)
 {
-  return id && range_state(range_of(ranges, id)) == RANGE_READY;
+  struct block *block = block_of(blocks, id);
+  const struct block *dropped = block_of(blocks, behind);
+  block->bytes += dropped->bytes;
+  block_join(blocks, id, dropped->after);
+  local_push_unused(local, blocks, behind);
 }
 
 /* Makes a block that is in no list ready, merged with its neighbours. */
-static void local_merge(struct local *local, const struct arena_ranges *ranges, uint32_t id)
+static void local_merge(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  uint32_t before = range_of(ranges, id)->before, after = range_of(ranges, id)->after;
-  if (local_is_ready(ranges, after)) {
-    local_remove_ready(local, ranges, after);
-    range_merge(ranges, id, after);
-    local_push_unused(local, ranges, after);
+  uint32_t before = block_of(blocks, id)->before, after = block_of(blocks, id)->after;
+  if (block_state(block_of(blocks, after)) == BLOCK_FREE) {
+    local_remove_ready(local, blocks, after);
+    local_join(local, blocks, id, after);
   }
-  if (local_is_ready(ranges, before)) {
-    local_remove_ready(local, ranges, before);
-    range_merge(ranges, before, id);
-    local_push_unused(local, ranges, id);
+  if (block_state(block_of(blocks, before)) == BLOCK_FREE) {
+    local_remove_ready(local, blocks, before);
+    local_join(local, blocks, before, id);
     id = before;
   }
-  local_add_ready(local, ranges, id);
+  local_add_ready(local, blocks, id);
 }
 
 /* ---- Quick lists ---- */
 
-static void local_empty_quick_list(struct local *local, const struct arena_ranges *ranges, uint32_t units)
+static void local_empty_quick_list(struct local *local, const struct blocks *blocks, uint32_t units)
 {
   uint32_t id = local->quick[units];
-  local->quick[units] = RANGE_NONE;
+  local->quick[units] = BLOCK_NONE;
   while (id) {
-    uint32_t next = range_of(ranges, id)->next;
-    local->quick_bytes -= (uint64_t)units << RANGE_UNIT_BITS;
-    local_merge(local, ranges, id);
+    uint32_t next = block_of(blocks, id)->next;
+    local->quick_bytes -= (uint64_t)units << UNIT_BITS;
+    local_merge(local, blocks, id);
     id = next;
   }
 }
 
-static void local_shrink_quick(struct local *local, const struct arena_ranges *ranges, uint64_t bytes)
+static void local_shrink_quick(struct local *local, const struct blocks *blocks, uint64_t bytes)
 {
-  while (local->quick_bytes > bytes) local_empty_quick_list(local, ranges, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
+  while (local->quick_bytes > bytes) local_empty_quick_list(local, blocks, local->next_quick++ % LOCAL_QUICK_UNITS + 1);
 }
 
-void local_empty_quick(struct local *local, struct arena_ranges *ranges)
+void local_empty_quick(struct local *local, const struct blocks *blocks)
 {
-  local_shrink_quick(local, ranges, 0);
+  local_shrink_quick(local, blocks, 0);
 }
 
 /* ---- Allocating and freeing ---- */
 
-static uint32_t local_allocate_ready(struct local *local, struct arena_ranges *ranges, uint64_t bytes, bool without_cut)
+/* Splits what is behind `bytes` off a block that is in no list, as a ready block. Nothing is done without an unused record. */
+static void local_cut(struct local *local, const struct blocks *blocks, uint32_t id, uint64_t bytes)
 {
-  uint32_t id = tlsf_fit(&local->ready, ranges, bytes);
+  struct block *block = block_of(blocks, id);
+  uint32_t rest = local_pop_unused(local, blocks);
+  if (!rest) return;
+  block_set_bounds(blocks, rest, block->start + bytes, block->bytes - bytes);
+  block->bytes = bytes;
+  block_join(blocks, rest, block->after);
+  block_join(blocks, id, rest);
+  local_add_ready(local, blocks, rest);
+}
+
+static uint32_t local_allocate_ready(struct local *local, const struct blocks *blocks, uint64_t bytes, bool without_cut)
+{
+  uint32_t id = free_index_fit(&local->ready, blocks, KIND_WHOLE, bytes);
   if (!id && local->quick_bytes) {
-    local_empty_quick(local, ranges);
-    id = tlsf_fit(&local->ready, ranges, bytes);
+    local_empty_quick(local, blocks);
+    id = free_index_fit(&local->ready, blocks, KIND_WHOLE, bytes);
   }
-  if (!id) return RANGE_NONE;
-  bool has_rest = range_of(ranges, id)->bytes > bytes;
-  if (has_rest && !local->unused && !without_cut) return RANGE_NONE;
-  local_remove_ready(local, ranges, id);
-  uint32_t rest = has_rest ? local_pop_unused(local, ranges) : RANGE_NONE;
-  if (!rest) return id;
-  range_split(ranges, id, bytes, rest);
-  address_map_set(&ranges->starts, range_of(ranges, rest)->start, rest);
-  local_add_ready(local, ranges, rest);
+  if (!id) return BLOCK_NONE;
+  bool has_rest = block_of(blocks, id)->bytes > bytes;
+  if (has_rest && !local->unused && !without_cut) return BLOCK_NONE;
+  local_remove_ready(local, blocks, id);
+  if (has_rest) local_cut(local, blocks, id, bytes);
+  block_publish(blocks, id);
   return id;
 }
 
-uint32_t local_allocate(struct local *local, struct arena_ranges *ranges, uint64_t bytes, bool without_cut)
+uint32_t local_allocate(struct local *local, const struct blocks *blocks, uint64_t bytes, bool without_cut)
 {
-  uint64_t units = bytes >> RANGE_UNIT_BITS;
-  uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : RANGE_NONE;
+  uint64_t units = bytes >> UNIT_BITS;
+  uint32_t id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : BLOCK_NONE;
   if (!id && !without_cut) { /* otherwise since local_acquire(): see find_memory.c */
-    if (local_has_messages(local)) local_receive(local, ranges);
-    if (local_has_surplus(local)) return RANGE_NONE; /* which the caller returns under the global lock */
-    id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : RANGE_NONE;
+    if (local_has_messages(local)) local_receive(local, blocks);
+    if (local_has_surplus(local)) return BLOCK_NONE; /* which the caller returns under the global lock */
+    id = units <= LOCAL_QUICK_UNITS ? local->quick[units] : BLOCK_NONE;
   }
-  if (!id) return local_allocate_ready(local, ranges, bytes, without_cut);
-  local->quick[units] = range_of(ranges, id)->next;
+  if (!id) return local_allocate_ready(local, blocks, bytes, without_cut);
+  local->quick[units] = block_of(blocks, id)->next;
   local->quick_bytes -= bytes;
   return id;
 }
 
-void local_free(struct local *local, const struct arena_ranges *ranges, uint32_t id)
+void local_free(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  struct arena_range *block = range_of(ranges, id);
-  uint64_t units = block->bytes >> RANGE_UNIT_BITS;
+  struct block *block = block_of(blocks, id);
+  uint64_t units = block->bytes >> UNIT_BITS;
   if (units > LOCAL_QUICK_UNITS) {
-    local_merge(local, ranges, id);
+    local_merge(local, blocks, id);
     return;
   }
   if (local->quick_bytes + block->bytes > LOCAL_MOST_QUICK_BYTES)
-    local_shrink_quick(local, ranges, LOCAL_MOST_QUICK_BYTES - block->bytes);
-  range_set_state(block, RANGE_QUICK);
+    local_shrink_quick(local, blocks, LOCAL_MOST_QUICK_BYTES - block->bytes);
+  block_set_state(block, BLOCK_QUICK);
   block->next = local->quick[units];
   local->quick[units] = id;
   local->quick_bytes += block->bytes;
 }
 
-void local_free_pending(struct local *local, struct arena_ranges *ranges, uint32_t id)
+void local_free_pending(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  struct arena_range *block = range_of(ranges, id);
-  range_set_state(block, RANGE_PENDING);
-  block->next = RANGE_NONE;
+  struct block *block = block_of(blocks, id);
+  block_set_state(block, BLOCK_PENDING);
+  block->next = BLOCK_NONE;
   block->previous = local->pending_last;
   if (local->pending_last)
-    range_of(ranges, local->pending_last)->next = id;
+    block_of(blocks, local->pending_last)->next = id;
   else
     local->pending_first = id;
   local->pending_last = id;
   local->pending_bytes += block->bytes;
 }
 
-void local_end_pending(struct local *local, struct arena_ranges *ranges, uint32_t id)
+void local_end_pending(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  const struct arena_range *block = range_of(ranges, id);
+  const struct block *block = block_of(blocks, id);
   if (block->previous)
-    range_of(ranges, block->previous)->next = block->next;
+    block_of(blocks, block->previous)->next = block->next;
   else
     local->pending_first = block->next;
   if (block->next)
-    range_of(ranges, block->next)->previous = block->previous;
+    block_of(blocks, block->next)->previous = block->previous;
   else
     local->pending_last = block->previous;
   local->pending_bytes -= block->bytes;
-  local_merge(local, ranges, id);
+  local_merge(local, blocks, id);
 }
 
 /* ---- Messages ---- */
@@ -195,43 +208,40 @@ void local_close_messages(struct local *local)
     atomic_fetch_add_explicit(word, MESSAGES_OPEN, memory_order_acquire);
 }
 
-void local_receive(struct local *local, const struct arena_ranges *ranges)
+void local_receive(struct local *local, const struct blocks *blocks)
 {
   uint64_t all = MESSAGES_OPEN - 1, word = atomic_fetch_and_explicit(&local->messages.word, ~all, memory_order_acquire);
   for (uint32_t id = (uint32_t)(word & MESSAGES_FIRST), next; id; id = next) {
-    next = range_of(ranges, id)->next;
-    local_end_live(local, range_of(ranges, id));
-    local_free(local, ranges, id);
+    next = block_of(blocks, id)->next;
+    local_end_live(local, block_of(blocks, id));
+    local_free(local, blocks, id);
   }
 }
 
 /* ---- Superblocks ---- */
 
-void local_add_superblock(struct local *local, struct arena_ranges *ranges, uint32_t range_id)
+void local_add_superblock(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  struct arena_range *range = range_of(ranges, range_id);
-  uint32_t id = local_pop_unused(local, ranges);
-  struct arena_range *block = range_of(ranges, id);
-  range_set_extent(block, range->start, range->bytes, local->number);
-  block->before = block->after = RANGE_NONE;
-  block->superblock = range_id;
-  __atomic_store_n(&range->arena, local->number, __ATOMIC_RELAXED);
-  range->first = id;
-  address_map_set(&ranges->starts, block->start, id);
-  local->bytes += range->bytes;
+  struct block *superblock = block_of(blocks, id);
+  uint32_t first = local_pop_unused(local, blocks);
+  block_set_bounds(blocks, first, superblock->start, superblock->bytes);
+  __atomic_store_n(&block_of(blocks, first)->before, id, __ATOMIC_RELAXED); /* see block_join() */
+  block_of(blocks, first)->after = BLOCK_NONE;
+  superblock->arena = local->number;
+  superblock->first = first;
+  local->bytes += superblock->bytes;
   local->n_superblocks++;
-  local_add_ready(local, ranges, id);
+  local_add_ready(local, blocks, first);
 }
 
-uint32_t local_remove_idle(struct local *local, struct arena_ranges *ranges)
+uint32_t local_remove_idle(struct local *local, const struct blocks *blocks)
 {
-  uint32_t range_id = local->idle;
-  struct arena_range *range = range_of(ranges, range_id);
-  uint32_t first = range->first;
-  local_remove_ready(local, ranges, first);
-  local_push_unused(local, ranges, first);
-  __atomic_store_n(&range->arena, 0, __ATOMIC_RELAXED);
-  local->bytes -= range->bytes;
+  uint32_t id = local->idle;
+  struct block *superblock = block_of(blocks, id);
+  local_remove_ready(local, blocks, superblock->first);
+  local_push_unused(local, blocks, superblock->first);
+  superblock->arena = 0;
+  local->bytes -= superblock->bytes;
   local->n_superblocks--;
-  return range_id;
+  return id;
 }

@@ -14,72 +14,47 @@ enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* unused records of a local arena *
 /* Makes blocks ready whose frees have completed, or whose streams are in `waited`, which may be NULL. */
 static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
-  struct arena_ranges *ranges = &arena->global.ranges;
+  struct blocks *blocks = &arena->heap.blocks;
   for (uint32_t id = local->pending_first, next; id; id = next) {
-    const struct arena_range *block = range_of(ranges, id);
+    const struct block *block = block_of(blocks, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
-    if (is_waited || block->epoch <= stream_of(&arena->global.heap.streams, block->stream)->completed)
-      local_end_pending(local, ranges, id);
+    if (is_waited || block->epoch <= stream_of(&arena->heap.streams, block->stream)->completed)
+      local_end_pending(local, blocks, id);
   }
   if (!local->pending_first) stream_set_remove(&arena->pending, local->number);
 }
 
 void arena_add_pending(struct arena *arena, struct local *local, uint32_t id)
 {
-  local_free_pending(local, &arena->global.ranges, id);
+  local_free_pending(local, &arena->heap.blocks, id);
   stream_set_add(&arena->pending, local->number);
 }
 
-/* Calls `look` once for each stream that blocks are pending on, and collects in arena->waited the streams where it
- * returns true. The caller holds the arena's lock. */
-static void stream_state_look_at_streams(struct arena *arena, struct local *local,
-                                         bool (*look)(struct streams *streams, uint32_t waiter, uint32_t stream))
+/* Whether the arena's stream waits for the other one. Without `waits`, what has completed is asked only. */
+static bool stream_state_wait_for(struct streams *streams, uint32_t waiter, uint32_t stream, bool waits)
 {
-  const struct arena_ranges *ranges = &arena->global.ranges;
-  stream_set_clear(&arena->seen);
-  stream_set_clear(&arena->waited);
-  for (uint32_t id = local->pending_first; id; id = range_of(ranges, id)->next) {
-    uint32_t stream = range_of(ranges, id)->stream;
-    if (stream_set_has(&arena->seen, stream)) continue;
-    stream_set_add(&arena->seen, stream);
-    if (look(&arena->global.heap.streams, local->stream, stream)) stream_set_add(&arena->waited, stream);
-  }
-}
-
-static bool stream_state_has_completed(struct streams *streams, uint32_t waiter, uint32_t stream)
-{
-  (void)waiter;
+  if (waits) return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
   stream_cover(streams, stream);
   stream_poll(streams, stream);
-  return false; /* the epochs of the blocks decide */
+  return false;
 }
 
-static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_t stream)
+void arena_settle(struct arena *arena, struct local *local, bool waits)
 {
-  return stream_wait(streams, waiter, stream, stream_of(streams, stream)->frees);
-}
-
-void arena_end_completed(struct arena *arena, struct local *local)
-{
-  local_acquire(local, &arena->global.ranges);
-  stream_state_look_at_streams(arena, local, stream_state_has_completed);
-  stream_state_end_pending(arena, local, NULL);
-  biased_lock_release(&local->lock);
-}
-
-/* What was freed where this stream has waited counts as freed on this stream now. */
-static void stream_state_note_wait(struct arena *arena, uint32_t stream)
-{
-  struct streams *streams = &arena->global.heap.streams;
-  if (streams->record == RECORD_ON_FREE) stream_record_free(streams, stream);
-}
-
-void arena_wait_for_pending(struct arena *arena, struct local *local)
-{
-  local_acquire(local, &arena->global.ranges);
-  stream_state_look_at_streams(arena, local, stream_state_waits);
-  stream_state_note_wait(arena, local->stream);
+  const struct blocks *blocks = &arena->heap.blocks;
+  struct streams *streams = &arena->heap.streams;
+  stream_set_clear(&arena->seen);
+  stream_set_clear(&arena->waited);
+  local_acquire(local, blocks);
+  for (uint32_t id = local->pending_first; id; id = block_of(blocks, id)->next) {
+    uint32_t stream = block_of(blocks, id)->stream;
+    if (stream_set_has(&arena->seen, stream)) continue;
+    stream_set_add(&arena->seen, stream);
+    if (stream_state_wait_for(streams, local->stream, stream, waits)) stream_set_add(&arena->waited, stream);
+  }
+  /* What was freed where this stream has waited counts as freed on this stream now. */
+  if (waits && streams->record == RECORD_ON_FREE) stream_record_free(streams, local->stream);
   stream_state_end_pending(arena, local, &arena->waited);
   biased_lock_release(&local->lock);
 }
@@ -90,46 +65,59 @@ void arena_wait_for_pending(struct arena *arena, struct local *local)
  * event covers it already. */
 static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stream)
 {
-  struct streams *streams = &arena->global.heap.streams;
+  struct streams *streams = &arena->heap.streams;
   if (stream == STREAM_READY) return 0;
   return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_record_free(streams, stream);
+}
+
+/* Down to `most` unused records. The caller holds the arena's lock. */
+static void stream_state_drop_records(struct arena *arena, struct local *local, uint32_t most)
+{
+  while (local->n_unused > most) {
+    uint32_t id = local_pop_unused(local, &arena->heap.blocks);
+    heap_block(&arena->heap, id)->arena = 0;
+    block_drop(&arena->heap.blocks, id);
+  }
 }
 
 /* The caller holds the arena's lock. */
 static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  struct arena_ranges *ranges = &arena->global.ranges;
+  struct blocks *blocks = &arena->heap.blocks;
   while (local->idle_bytes > keep_bytes) {
-    uint32_t range = local_remove_idle(local, ranges);
-    global_take_back(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
+    uint32_t id = local_remove_idle(local, blocks);
+    heap_free_later(&arena->heap, id, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
   if (!local->bytes) stream_set_remove(&arena->holding, local->number);
-  while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_pop_unused(local, ranges));
+  stream_state_drop_records(arena, local, MOST_UNUSED);
 }
 
 void arena_supply(struct arena *arena, struct local *local)
 {
-  struct arena_ranges *ranges = &arena->global.ranges;
-  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = range_new(ranges));) local_push_unused(local, ranges, id);
+  struct blocks *blocks = &arena->heap.blocks;
+  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = block_new(blocks, 0, 0));) {
+    block_of(blocks, id)->arena = local->number;
+    block_of(blocks, id)->is_for_small = false;
+    local_push_unused(local, blocks, id);
+  }
 }
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  local_acquire(local, &arena->global.ranges);
+  local_acquire(local, &arena->heap.blocks);
   stream_state_return_idle_locked(arena, local, keep_bytes);
   biased_lock_release(&local->lock);
 }
 
 void arena_trim_records(struct arena *arena)
 {
-  struct arena_ranges *ranges = &arena->global.ranges;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    local_acquire(local, &arena->global.ranges);
-    while (local->n_unused) range_discard(ranges, local_pop_unused(local, ranges));
+    local_acquire(local, &arena->heap.blocks);
+    stream_state_drop_records(arena, local, 0);
     biased_lock_release(&local->lock);
   }
-  global_trim_records(&arena->global);
+  blocks_trim(&arena->heap.blocks);
 }
 
 /* ---- Arenas whose stream or thread is gone ---- */
@@ -160,11 +148,11 @@ static void stream_state_close_local(struct local *local)
 /* The arena is closed, and all work on its stream has completed: no work uses its ready blocks. */
 static void stream_state_retire_local(struct arena *arena, struct local *local)
 {
-  local_acquire(local, &arena->global.ranges);
+  local_acquire(local, &arena->heap.blocks);
   stream_state_unlist(arena, local);
   stream_state_list(arena, local, STREAM_READY);
   local_set_thread(local, 0);
-  local_empty_quick(local, &arena->global.ranges);
+  local_empty_quick(local, &arena->heap.blocks);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
@@ -173,7 +161,7 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 0; (number = stream_set_next(&arena->pending, number)) < MAX_STREAMS; number++) {
     struct local *local = arena_local(arena, number);
-    local_acquire(local, &arena->global.ranges);
+    local_acquire(local, &arena->heap.blocks);
     stream_state_end_pending(arena, local, NULL);
     biased_lock_release(&local->lock);
   }
@@ -183,8 +171,8 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
   while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
-  heap_complete_stream(&arena->global.heap, stream);
-  stream_forget(&arena->global.heap.streams, stream);
+  heap_complete_stream(&arena->heap, stream);
+  stream_forget(&arena->heap.streams, stream);
 }
 
 /* Whether it is the default stream of a thread that has ended. */
@@ -199,11 +187,11 @@ static bool stream_state_has_no_thread(const struct arena *arena, uint32_t strea
 /* Epochs advance under the global lock only, so no free is newer than the wait. */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 {
-  struct streams *streams = &arena->global.heap.streams;
+  struct streams *streams = &arena->heap.streams;
   enum hipmm_status status = streams_wait_for_device(streams, user);
   if (status) return status;
   const struct stream_sets *sets = streams->sets;
-  heap_complete_all(&arena->global.heap);
+  heap_complete_all(&arena->heap);
   stream_state_end_pending_everywhere(arena);
   for (uint32_t stream = 0; (stream = stream_set_next(&sets->named, stream)) < MAX_STREAMS; stream++)
     if (stream_state_has_no_thread(arena, stream)) stream_state_forget(arena, stream);
@@ -215,8 +203,8 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 
 static void stream_state_return_all(struct arena *arena, struct local *local)
 {
-  local_acquire(local, &arena->global.ranges);
-  local_empty_quick(local, &arena->global.ranges);
+  local_acquire(local, &arena->heap.blocks);
+  local_empty_quick(local, &arena->heap.blocks);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
 }
@@ -234,20 +222,22 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_s
 }
 
 /* Holds that arena's lock while it waits for the device: all its free memory is ready for every stream then. */
-uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation *allocation)
+uint32_t arena_find_elsewhere(struct arena *arena, const struct request *request)
 {
-  struct arena_ranges *ranges = &arena->global.ranges;
-  uint32_t id = RANGE_NONE;
+  const struct streams *streams = &arena->heap.streams;
+  const struct blocks *blocks = &arena->heap.blocks;
+  uint32_t id = BLOCK_NONE;
   for (uint32_t number = 0; !id && (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++) {
     struct local *other = arena_local(arena, number);
-    local_acquire(other, ranges);
+    local_acquire(other, blocks);
     arena_supply(arena, other);
-    id = local_allocate(other, ranges, allocation->bytes, true);
-    if (id) local_make_live(other, range_of(ranges, id), allocation->requested, allocation->handle);
-    if (id && streams_wait_for_device(&arena->global.heap.streams, allocation->stream)) {
-      local_end_live(other, range_of(ranges, id));
-      local_free(other, ranges, id);
-      id = RANGE_NONE;
+    id = local_allocate(other, blocks, request->bytes, true);
+    if (id)
+      local_make_live(other, block_of(blocks, id), request->requested, stream_of(streams, request->stream)->handle);
+    if (id && streams_wait_for_device(streams, request->stream)) {
+      local_end_live(other, block_of(blocks, id));
+      local_free(other, blocks, id);
+      id = BLOCK_NONE;
     }
     biased_lock_release(&other->lock);
   }
@@ -259,7 +249,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation
 /* If the table of streams is full, waits for the device and forgets all streams. */
 enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle, uint32_t *id_out)
 {
-  struct streams *streams = &arena->global.heap.streams;
+  struct streams *streams = &arena->heap.streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
   for (uint32_t number = 1; number < arena->n_locals; number++) stream_state_close_local(arena_local(arena, number));
@@ -300,16 +290,17 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
 
 /* Where each call must ask HIP which stream a handle names, all threads share one arena: each call takes the global
  * lock anyway. */
-struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint32_t stream)
+struct local *arena_enter_local(struct arena *arena, uint32_t stream)
 {
-  struct streams *streams = &arena->global.heap.streams;
+  struct streams *streams = &arena->heap.streams;
+  hipmm_stream_t handle = stream_of(streams, stream)->handle;
   bool is_open = streams->record != RECORD_ON_FREE && stream_has_stable_handle(streams, stream) && thread_register();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = stream_state_local_for(arena, stream, thread);
   bool is_new = !local;
   if (is_new) local = stream_state_new_local(arena);
   if (!local) return NULL;
-  local_acquire(local, &arena->global.ranges);
+  local_acquire(local, &arena->heap.blocks);
   if (is_new) stream_state_list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
@@ -330,15 +321,15 @@ struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint
 
 void arena_retire(struct arena *arena, hipmm_stream_t handle)
 {
-  uint32_t stream = streams_known_id(&arena->global.heap.streams, handle);
+  uint32_t stream = streams_known_id(&arena->heap.streams, handle);
   if (!stream) return;
   for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
     stream_state_close_local(arena_local(arena, number));
   if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) {
-    stream_lose(&arena->global.heap.streams, stream);
+    stream_lose(&arena->heap.streams, stream);
     return;
   }
-  stream_complete(&arena->global.heap.streams, stream);
+  stream_complete(&arena->heap.streams, stream);
   stream_state_end_pending_everywhere(arena);
   stream_state_forget(arena, stream);
 }

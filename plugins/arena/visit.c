@@ -15,8 +15,8 @@ static struct totals arena_visit_totals_of_locals(const struct arena *arena)
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    local_acquire(local, &arena->global.ranges);
-    uint64_t largest = tlsf_largest(&local->ready, &arena->global.ranges);
+    local_acquire(local, &arena->heap.blocks);
+    uint64_t largest = free_index_largest(&local->ready, &arena->heap.blocks);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
     totals.live_bytes += local->live_bytes;
@@ -30,60 +30,39 @@ static struct totals arena_visit_totals_of_locals(const struct arena *arena)
 int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 {
   struct totals totals = arena_visit_totals_of_locals(arena);
-  *bytes_out = totals.live_bytes + arena->global.live_bytes;
-  return totals.live_count + arena->global.live_count;
+  *bytes_out = totals.live_bytes + arena->large_bytes;
+  return totals.live_count + arena->large_count;
 }
 
 /* ---- Extents ---- */
 
-/* HIP's handle of a stream id. */
-static hipmm_stream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
+/* If it is free, work of `stream` may still use it. */
+static struct hipmm_extent arena_visit_extent_of(const struct arena *arena, const struct block *block, uint32_t stream)
 {
-  return stream ? stream_of(&arena->global.heap.streams, stream)->handle : NULL;
-}
-
-static struct hipmm_extent arena_visit_extent_of(const struct arena_range *range)
-{
-  return (struct hipmm_extent){.ptr = (const void *)(uintptr_t)range->start, .bytes = range->bytes};
-}
-
-static struct hipmm_extent arena_visit_live_extent(const struct arena_range *range)
-{
-  struct hipmm_extent extent = arena_visit_extent_of(range);
-  extent.bytes = range->requested;
-  extent.state = HIPMM_EXTENT_LIVE;
-  extent.stream = range->handle;
-  return extent;
-}
-
-static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, struct hipmm_extent extent,
-                                                   uint32_t stream)
-{
+  struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)block->start, .bytes = block->bytes};
+  enum block_state state = block_state(block);
+  if (state == BLOCK_LIVE || state == BLOCK_CACHED) {
+    extent.bytes = block->requested;
+    extent.state = HIPMM_EXTENT_LIVE;
+    extent.stream = block->handle;
+    return extent;
+  }
   extent.state = stream == STREAM_READY ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
-  extent.stream = arena_visit_handle_of(arena, stream);
+  if (state == BLOCK_QUICK) extent.state = HIPMM_EXTENT_CACHED;
+  if (stream != STREAM_READY) extent.stream = stream_of(&arena->heap.streams, stream)->handle;
   return extent;
 }
 
-static struct hipmm_extent arena_visit_extent_of_block(const struct arena *arena, const struct local *local,
-                                                       const struct arena_range *block)
-{
-  enum range_state state = range_state(block);
-  if (range_is_taken(block)) return arena_visit_live_extent(block);
-  struct hipmm_extent extent = arena_visit_free_extent(arena, arena_visit_extent_of(block),
-                                                       state == RANGE_PENDING ? block->stream : local->stream);
-  if (state == RANGE_QUICK) extent.state = HIPMM_EXTENT_CACHED;
-  return extent;
-}
-
-static void arena_visit_superblock(const struct arena *arena, const struct arena_range *range,
+static void arena_visit_superblock(const struct arena *arena, const struct block *superblock,
                                    void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct arena_ranges *ranges = &arena->global.ranges;
-  struct local *local = arena_local(arena, range->arena);
-  local_acquire(local, &arena->global.ranges);
-  for (uint32_t id = range->first; id; id = range_of(ranges, id)->after) {
-    struct hipmm_extent extent = arena_visit_extent_of_block(arena, local, range_of(ranges, id));
-    if (id == range->first) extent.flags = HIPMM_EXTENT_BARRIER;
+  struct local *local = arena_local(arena, superblock->arena);
+  local_acquire(local, &arena->heap.blocks);
+  for (uint32_t id = superblock->first; id; id = heap_block(&arena->heap, id)->after) {
+    const struct block *block = heap_block(&arena->heap, id);
+    uint32_t stream = block_state(block) == BLOCK_PENDING ? block->stream : local->stream;
+    struct hipmm_extent extent = arena_visit_extent_of(arena, block, stream);
+    if (id == superblock->first) extent.flags = HIPMM_EXTENT_BARRIER;
     visitor(closure, &extent);
   }
   biased_lock_release(&local->lock);
@@ -93,20 +72,15 @@ static void arena_visit_superblock(const struct arena *arena, const struct arena
 static void arena_visit_region(const struct arena *arena, uint32_t first,
                                void (*visitor)(void *, const struct hipmm_extent *), void *closure)
 {
-  const struct arena_ranges *ranges = &arena->global.ranges;
-  const struct heap *heap = &arena->global.heap;
   uint32_t apart = HIPMM_EXTENT_BARRIER;
-  for (uint32_t id = first; id; id = heap_block(heap, id)->after) {
-    const struct block *block = heap_block(heap, id);
-    struct hipmm_extent extent = {.ptr = (const void *)(uintptr_t)block->start, .bytes = block->bytes};
-    const struct arena_range *range = range_of(ranges, range_at(ranges, extent.ptr));
-    bool is_free = block_state(block) == BLOCK_FREE;
-    if (!is_free && range_arena(range)) {
-      arena_visit_superblock(arena, range_of(ranges, range->superblock), visitor, closure);
+  for (uint32_t id = first; id; id = heap_block(&arena->heap, id)->after) {
+    const struct block *block = heap_block(&arena->heap, id);
+    if (block_state(block) == BLOCK_ON_LOAN) {
+      arena_visit_superblock(arena, block, visitor, closure);
       apart = HIPMM_EXTENT_BARRIER;
       continue;
     }
-    extent = is_free ? arena_visit_free_extent(arena, extent, block->stream) : arena_visit_live_extent(range);
+    struct hipmm_extent extent = arena_visit_extent_of(arena, block, block->stream);
     extent.flags = apart;
     apart = 0;
     visitor(closure, &extent);
@@ -116,7 +90,7 @@ static void arena_visit_region(const struct arena *arena, uint32_t first,
 static void arena_visit_all(const struct arena *arena, void (*visitor)(void *, const struct hipmm_extent *),
                             void *closure)
 {
-  for (uint32_t first = BLOCK_NONE; (first = heap_next_region(&arena->global.heap, first));)
+  for (uint32_t first = BLOCK_NONE; (first = heap_next_region(&arena->heap, first));)
     arena_visit_region(arena, first, visitor, closure);
 }
 
@@ -153,40 +127,33 @@ static uint64_t arena_visit_larger(uint64_t one, uint64_t other)
 
 uint64_t arena_largest_free(const struct arena *arena)
 {
-  return arena_visit_larger(arena_visit_totals_of_locals(arena).largest, heap_largest_free(&arena->global.heap));
+  return arena_visit_larger(arena_visit_totals_of_locals(arena).largest, heap_largest_free(&arena->heap));
 }
 
 static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
 {
-  const struct global *global = &arena->global;
-  uint64_t map_bytes = 0;
-  const struct segments *segments = &global->backing.segments;
-  struct key_tree_node *segment = key_tree_at_least(segments->by_start, 0, 0);
-  for (; segment; segment = key_tree_next(segments->by_start, segment))
-    map_bytes += address_map_resident_bytes(&global->ranges.starts, segment->major, segment->minor);
-  return sizeof *arena + ranges_metadata_bytes(&global->ranges) + map_bytes + arena->n_locals * sizeof(struct local) +
-         segments->count * sizeof(struct segment) + heap_metadata_bytes(&global->heap) +
-         global->heap.streams.count * sizeof *arena->first_local;
+  return sizeof *arena + heap_metadata_bytes(&arena->heap) + arena->n_locals * sizeof(struct local) +
+         arena->backing.segments.count * sizeof(struct segment) +
+         arena->heap.streams.count * sizeof *arena->first_local;
 }
 
 static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value value)
 {
-  const struct global *global = &arena->global;
   const struct totals totals = arena_visit_totals_of_locals(arena);
   switch (value) {
-  case ARENA_RESERVED_BYTES: return (int64_t)global->backing.held->bytes;
-  case ARENA_PEAK_RESERVED_BYTES: return (int64_t)global->backing.held->peak_bytes;
-  case ARENA_LIVE_BYTES: return totals.live_bytes + global->live_bytes;
-  case ARENA_LIVE_COUNT: return totals.live_count + global->live_count;
+  case ARENA_RESERVED_BYTES: return (int64_t)arena->backing.held->bytes;
+  case ARENA_PEAK_RESERVED_BYTES: return (int64_t)arena->backing.held->peak_bytes;
+  case ARENA_LIVE_BYTES: return totals.live_bytes + arena->large_bytes;
+  case ARENA_LIVE_COUNT: return totals.live_count + arena->large_count;
   case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
-  case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_visit_larger(totals.largest, heap_largest_free(&global->heap));
-  case ARENA_FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&global->backing, &global->heap);
-  case ARENA_CHUNKS: return (int64_t)backing_count(&global->backing);
+  case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_visit_larger(totals.largest, heap_largest_free(&arena->heap));
+  case ARENA_FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&arena->backing, &arena->heap);
+  case ARENA_CHUNKS: return (int64_t)backing_count(&arena->backing);
   case ARENA_SUPERBLOCKS: return totals.n_superblocks;
   case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;
   case ARENA_LOCALS: return arena->n_locals - 1;
   case ARENA_COLLECTIONS: return (int64_t)arena->collections;
-  case ARENA_STREAM_WAITS: return (int64_t)global->heap.streams.waits;
+  case ARENA_STREAM_WAITS: return (int64_t)arena->heap.streams.waits;
   case ARENA_METADATA_BYTES: return (int64_t)arena_visit_metadata_bytes(arena);
   case ARENA_N_VALUES: break;
   }
@@ -200,7 +167,7 @@ enum hipmm_status arena_perform(void *self, size_t index, int64_t *values_out)
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   for (size_t i = 0; i < ARENA_N_VALUES; i++) values_out[i] = arena_visit_value_of(arena, (enum arena_value)i);
-  arena->global.backing.held->peak_bytes = arena->global.backing.held->bytes;
+  arena->backing.held->peak_bytes = arena->backing.held->bytes;
   biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }

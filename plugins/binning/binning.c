@@ -227,7 +227,7 @@ static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_
     struct bin *bin = table->items[i];
     if (bin->resource) continue;
     struct fixed_counts counts;
-    enum hipmm_status status = fixed_count(&bin->blocks, &counts);
+    enum hipmm_status status = fixed_count(&bin->blocks, false, &counts);
     if (status) return status;
     values[BINS_RESERVED_BYTES] += counts.reserved_bytes;
     values[BINS_LIVE_BYTES] += counts.live_bytes;

@@ -25,7 +25,7 @@ size_t bins_find(const struct bins_table *table, size_t bytes)
 struct bin *bins_with_start(const struct bins_table *table, const void *ptr)
 {
   for (size_t i = 0; i < table->count; i++)
-    if (!table->items[i]->resource && fixed_starts_at(&table->items[i]->blocks, ptr)) return table->items[i];
+    if (!table->items[i]->resource && fixed_covers(&table->items[i]->blocks, ptr)) return table->items[i];
   return NULL;
 }
 
@@ -60,8 +60,7 @@ struct bin *bins_find_of(const struct bins *bins, size_t bytes, const void *ptr)
   for (size_t i = bins_find(table, bytes); i < table->count; i++) {
     struct bin *bin = table->items[i];
     if (!bin->is_added) return bin;
-    if (bin->resource ? bins_resource_has(bins, table, bin, bytes, ptr) : fixed_starts_at(&bin->blocks, ptr))
-      return bin;
+    if (bin->resource ? bins_resource_has(bins, table, bin, bytes, ptr) : fixed_covers(&bin->blocks, ptr)) return bin;
   }
   return NULL;
 }
@@ -225,20 +224,6 @@ static void bins_close_bin(const struct hipmm_services *services, struct bin *bi
   services->host_free(services, bin, sizeof *bin);
 }
 
-static enum hipmm_status bins_open_blocks(const struct bins *bins, const struct bins_options *options, struct bin *bin)
-{
-  enum hipmm_status status = fixed_open(&bin->blocks, bins->services, bins->upstream, bin->bytes,
-                                        (uint32_t)options->blocks_per_chunk, (enum record)options->record);
-  if (status) return status;
-  status = fixed_preallocate(&bin->blocks, (uint32_t)options->blocks_to_preallocate);
-  if (!status) return HIPMM_OK;
-  fixed_close(&bin->blocks);
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return bins->services->fail(bins->services, status, "blocks_to_preallocate",
-                              "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
-                              (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
-}
-
 static enum hipmm_status bins_open_bin(const struct bins *bins, const struct bins_options *options,
                                        const struct bins_option *wanted, struct bin **bin_out)
 {
@@ -246,7 +231,10 @@ static enum hipmm_status bins_open_bin(const struct bins *bins, const struct bin
   struct bin *bin = services->host_allocate(services, sizeof *bin);
   if (!bin) return bins_refuse_host_memory(services);
   *bin = (struct bin){.bytes = wanted->size, .resource = wanted->resource, .is_added = bins_table(bins) != NULL};
-  enum hipmm_status status = bin->resource ? HIPMM_OK : bins_open_blocks(bins, options, bin);
+  enum hipmm_status status = HIPMM_OK;
+  if (!bin->resource)
+    status = fixed_open(&bin->blocks, services, bins->upstream, bin->bytes, (uint32_t)options->blocks_per_chunk,
+                        options->blocks_to_preallocate, (enum record)options->record);
   if (status)
     services->host_free(services, bin, sizeof *bin);
   else

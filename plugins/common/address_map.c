@@ -14,8 +14,8 @@ static size_t address_map_leaf_bytes(const struct address_map *map)
 bool address_map_open(struct address_map *map, const struct hipmm_services *services, uint64_t block_bytes)
 {
   unsigned bits = 63 - (unsigned)__builtin_clzll(block_bytes);
-  map->services = services;
-  map->cell_bits = bits < ADDRESS_MAP_LEAF_BITS ? bits : ADDRESS_MAP_LEAF_BITS;
+  *map = (struct address_map){.services = services,
+                              .cell_bits = bits < ADDRESS_MAP_LEAF_BITS ? bits : ADDRESS_MAP_LEAF_BITS};
   map->leaves = services->host_allocate(services, table_bytes);
   return map->leaves != NULL;
 }
@@ -23,29 +23,31 @@ bool address_map_open(struct address_map *map, const struct hipmm_services *serv
 void address_map_close(struct address_map *map)
 {
   const struct hipmm_services *services = map->services;
-  for (size_t i = 0; map->leaves && i < table_bytes / sizeof *map->leaves; i++)
-    services->host_free(services, atomic_load_explicit(&map->leaves[i], memory_order_relaxed),
-                        address_map_leaf_bytes(map));
+  for (size_t i = 0; map->n_leaves; i++) {
+    uint32_t *leaf = atomic_load_explicit(&map->leaves[i], memory_order_relaxed);
+    if (!leaf) continue;
+    services->host_free(services, leaf, address_map_leaf_bytes(map));
+    map->n_leaves--;
+  }
   services->host_free(services, map->leaves, table_bytes);
 }
 
 bool address_map_cover(struct address_map *map, uint64_t start, uint64_t bytes)
 {
-  if ((start + bytes - 1) >> ADDRESS_MAP_ADDRESS_BITS) return false;
+  if ((start | (start + bytes - 1)) >> ADDRESS_MAP_ADDRESS_BITS) return false;
   for (uint64_t at = start >> ADDRESS_MAP_LEAF_BITS; at <= (start + bytes - 1) >> ADDRESS_MAP_LEAF_BITS; at++) {
     if (atomic_load_explicit(&map->leaves[at], memory_order_relaxed)) continue;
     uint32_t *leaf = map->services->host_allocate(map->services, address_map_leaf_bytes(map));
     if (!leaf) return false;
     atomic_store_explicit(&map->leaves[at], leaf, memory_order_release);
+    map->n_leaves++;
   }
   return true;
 }
 
 void address_map_set(struct address_map *map, uint64_t start, uint32_t number)
 {
-  uint32_t *leaf = atomic_load_explicit(&map->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
-  uint64_t cell = (start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits;
-  __atomic_store_n(&leaf[cell], number, __ATOMIC_RELEASE);
+  __atomic_store_n(address_map_cell(map, start, map->cell_bits), number, __ATOMIC_RELEASE);
 }
 
 uint64_t address_map_metadata_bytes(const struct address_map *map, uint64_t bytes)
@@ -58,9 +60,8 @@ static uint64_t address_map_part_of_leaf(const struct address_map *map, uint64_t
                                          uint32_t **first_out, size_t *bytes_out)
 {
   uint64_t next = ((start >> ADDRESS_MAP_LEAF_BITS) + 1) << ADDRESS_MAP_LEAF_BITS, stop = next < end ? next : end;
-  uint32_t *leaf = atomic_load_explicit(&map->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
-  *first_out = leaf ? &leaf[(start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits] : NULL;
-  *bytes_out = !leaf ? 0 : ((stop >> map->cell_bits) - (start >> map->cell_bits)) * sizeof *leaf;
+  *first_out = address_map_cell(map, start, map->cell_bits);
+  *bytes_out = *first_out ? ((stop >> map->cell_bits) - (start >> map->cell_bits)) * sizeof **first_out : 0;
   return stop;
 }
 

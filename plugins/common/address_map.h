@@ -17,6 +17,7 @@ enum {
 struct address_map {
   const struct hipmm_services *services;
   unsigned cell_bits;
+  uint32_t n_leaves;
   uint32_t *_Atomic *leaves; /* NULL where there are no blocks; memory is committed on first use */
 };
 
@@ -39,14 +40,19 @@ uint64_t address_map_resident_bytes(const struct address_map *map, uint64_t star
 /* The most that the map takes for `bytes` of blocks. */
 uint64_t address_map_metadata_bytes(const struct address_map *map, uint64_t bytes);
 
+/* The cell of an address below 1 << ADDRESS_MAP_ADDRESS_BITS; NULL where nothing is covered. `cell_bits` are the map's. */
+static inline uint32_t *address_map_cell(const struct address_map *map, uint64_t address, unsigned cell_bits)
+{
+  uint32_t *leaf = atomic_load_explicit(&map->leaves[address >> ADDRESS_MAP_LEAF_BITS], memory_order_acquire);
+  return leaf ? &leaf[(address & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> cell_bits] : NULL;
+}
+
 /* The number in the cell of an address, or 0. The caller checks whether the block starts at exactly this address. */
 static inline uint32_t address_map_get(const struct address_map *map, uint64_t address)
 {
   if (address >> ADDRESS_MAP_ADDRESS_BITS) return 0;
-  const uint32_t *leaf = atomic_load_explicit(&map->leaves[address >> ADDRESS_MAP_LEAF_BITS], memory_order_acquire);
-  if (!leaf) return 0;
-  uint64_t cell = (address & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits;
-  return __atomic_load_n(&leaf[cell], __ATOMIC_ACQUIRE);
+  const uint32_t *cell = address_map_cell(map, address, map->cell_bits);
+  return cell ? __atomic_load_n(cell, __ATOMIC_ACQUIRE) : 0;
 }
 
 #endif

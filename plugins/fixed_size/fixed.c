@@ -144,8 +144,9 @@ bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *
   return requested != 0;
 }
 
-enum hipmm_status fixed_locate(const struct fixed *fixed, const void *ptr, struct hipmm_location *location_out)
+enum hipmm_status fixed_locate(void *self, const void *ptr, struct hipmm_location *location_out)
 {
+  const struct fixed *fixed = self;
   uint32_t number = fixed_block_at(fixed, ptr);
   if (!number || !fixed_block_requested(fixed, number)) return HIPMM_E_POINTER;
   location_out->usable_bytes = fixed->block_bytes;
@@ -154,15 +155,16 @@ enum hipmm_status fixed_locate(const struct fixed *fixed, const void *ptr, struc
   return HIPMM_OK;
 }
 
-bool fixed_starts_at(const struct fixed *fixed, const void *ptr)
+int fixed_covers(void *self, const void *ptr)
 {
-  return fixed_block_at(fixed, ptr) != FIXED_NONE;
+  return fixed_block_at(self, ptr) != FIXED_NONE;
 }
 
 /* ---- Trimming and stream events ---- */
 
-enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
+enum hipmm_status fixed_trim(void *self, size_t keep_bytes)
 {
+  struct fixed *fixed = self;
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
   if (hipmm_may_wait(fixed->services, HIPMM_OK)) status = reuse_synchronize_device(fixed, STREAM_READY);
@@ -171,8 +173,9 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
   return status;
 }
 
-void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
+void fixed_stream_retire(void *self, hipmm_stream_t stream)
 {
+  struct fixed *fixed = self;
   hipmm_stream_t handle = stream_canonical_handle(stream);
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
@@ -180,8 +183,9 @@ void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
   biased_lock_release(&fixed->lock);
 }
 
-void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream)
+void fixed_stream_retain(void *self, hipmm_stream_t stream)
 {
+  struct fixed *fixed = self;
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   reuse_retain_stream(fixed, stream_canonical_handle(stream));
   biased_lock_release(&fixed->lock);
@@ -214,30 +218,41 @@ static void fixed_count_all(struct fixed *fixed, struct fixed_counts *counts_out
   counts_out->free_count = fixed->n_blocks - counts_out->live_count;
 }
 
-enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out)
+enum hipmm_status fixed_count(struct fixed *fixed, bool resets_peak, struct fixed_counts *counts_out)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
   fixed_count_all(fixed, counts_out);
-  biased_lock_release(&fixed->lock);
-  return HIPMM_OK;
-}
-
-enum hipmm_status fixed_reset_peak(struct fixed *fixed, struct fixed_counts *counts_out)
-{
-  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
-  if (status) return status;
-  fixed_count_all(fixed, counts_out);
-  fixed->peak_reserved_bytes = fixed->reserved_bytes;
+  if (resets_peak) fixed->peak_reserved_bytes = fixed->reserved_bytes;
   biased_lock_release(&fixed->lock);
   return HIPMM_OK;
 }
 
 /* ---- Life ---- */
 
+/* Nobody else knows the resource yet. The blocks are ready on the default stream at first, and on every stream after the
+ * device was waited for. */
+static enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
+{
+  enum hipmm_status status = HIPMM_OK;
+  const uint32_t wanted = n_blocks;
+  while (!status && n_blocks) {
+    struct fixed_chain chain;
+    uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
+    status = chunks_grow(fixed, n, n, NULL, &chain);
+    if (!status) reuse_add_ready(fixed, chain);
+    n_blocks -= n;
+  }
+  if (wanted && !status) return reuse_synchronize_device(fixed, STREAM_READY);
+  if (!hipmm_is_out_of_memory(status)) return status;
+  return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
+                               "the upstream does not have %llu blocks of %llu bytes; ask for fewer",
+                               (unsigned long long)wanted, (unsigned long long)fixed->block_bytes);
+}
+
 enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *services,
                              struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
-                             enum record record)
+                             int64_t blocks_to_preallocate, enum record record)
 {
   *fixed = (struct fixed){.services = services,
                           .upstream = upstream,
@@ -248,9 +263,11 @@ enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *s
   bool opened = streams_open(&fixed->streams, services, record);
   opened = chunks_open(fixed) && opened;
   fixed->lists = services->host_allocate(services, lists_bytes);
-  if (opened && fixed->lists) return HIPMM_OK;
-  fixed_close(fixed);
-  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the records of blocks");
+  enum hipmm_status status = opened && fixed->lists ? fixed_preallocate(fixed, (uint32_t)blocks_to_preallocate)
+                                                    : services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL,
+                                                                     "no host memory for the records of blocks");
+  if (status) fixed_close(fixed);
+  return status;
 }
 
 void fixed_close(struct fixed *fixed)
@@ -267,21 +284,4 @@ void fixed_close(struct fixed *fixed)
   streams_close(&fixed->streams);
   services->host_free(services, fixed->lists, lists_bytes);
   biased_lock_close(&fixed->lock);
-}
-
-/* Nobody else knows the resource yet. The blocks are ready on the default stream at first, and on every stream after the
- * device was waited for. */
-enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
-{
-  enum hipmm_status status = HIPMM_OK;
-  bool any = n_blocks;
-  while (!status && n_blocks) {
-    struct fixed_chain chain;
-    uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
-    status = chunks_grow(fixed, n, n, NULL, &chain);
-    if (!status) reuse_add_ready(fixed, chain);
-    n_blocks -= n;
-  }
-  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_READY);
-  return status;
 }

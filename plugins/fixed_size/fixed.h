@@ -43,35 +43,30 @@ struct fixed {
   uint64_t reserved_bytes, peak_reserved_bytes;
 };
 
-/* `block_bytes` is rounded up. On failure nothing is left behind. */
+/* `block_bytes` is rounded up. Allocates the option's blocks_to_preallocate from the upstream; no work uses them. On failure
+ * nothing is left behind, and services->fail has the reason, unless the upstream's call has it. */
 enum hipmm_status fixed_open(struct fixed *fixed, const struct hipmm_services *services,
                              struct hipmm_resource *upstream, uint64_t block_bytes, uint32_t blocks_per_chunk,
-                             enum record record);
+                             int64_t blocks_to_preallocate, enum record record);
 
 /* Waits for the device and releases all chunks. The device is current. */
 void fixed_close(struct fixed *fixed);
 
-/* Allocates blocks from the upstream before the first allocation; no work uses them. */
-enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks);
-
 /* The ops of the same names, for alignments up to HIPMM_ALIGNMENT. `bytes` is at most block_bytes; 0 gives NULL. */
 enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipmm_stream_t stream);
-enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes);
-void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream);
-void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream);
 
 /* The live block that starts at `ptr`; false, and no error, if there is none. */
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
 
-/* As ops->locate; HIPMM_E_POINTER, and no error, if there is no such block. */
-enum hipmm_status fixed_locate(const struct fixed *fixed, const void *ptr, struct hipmm_location *location_out);
-
-/* Whether a block, live or free, starts at `ptr`. */
-bool fixed_starts_at(const struct fixed *fixed, const void *ptr);
-
-/* Calls `visitor` for every block, in the order of addresses. */
-enum hipmm_status fixed_visit(struct fixed *fixed, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+/* The same; `self` is a struct fixed. Of locate(), HIPMM_E_POINTER is no error. A block that it covers, live or free, starts at
+ * `ptr`. The visit is in the order of addresses. */
+enum hipmm_status fixed_trim(void *self, size_t keep_bytes);
+void fixed_stream_retire(void *self, hipmm_stream_t stream);
+void fixed_stream_retain(void *self, hipmm_stream_t stream);
+enum hipmm_status fixed_locate(void *self, const void *ptr, struct hipmm_location *location_out);
+int fixed_covers(void *self, const void *ptr);
+enum hipmm_status fixed_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                               void *closure);
 
 /* The values of `fixed_size`, in the order of its table of them. */
@@ -79,9 +74,7 @@ struct fixed_counts {
   int64_t reserved_bytes, peak_reserved_bytes, live_bytes, live_count, free_count, chunks, stream_waits, metadata_bytes;
 };
 
-enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out);
-
-/* The same, and starts the peak again from what is reserved now. */
-enum hipmm_status fixed_reset_peak(struct fixed *fixed, struct fixed_counts *counts_out);
+/* `resets_peak`: the peak starts again from what is reserved now. */
+enum hipmm_status fixed_count(struct fixed *fixed, bool resets_peak, struct fixed_counts *counts_out);
 
 #endif

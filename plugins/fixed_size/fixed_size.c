@@ -42,37 +42,6 @@ static enum hipmm_status fixed_size_find(void *self, const void *ptr, struct hip
                                  0);
 }
 
-static enum hipmm_status fixed_size_locate(void *self, const void *ptr, struct hipmm_location *location_out)
-{
-  return fixed_locate(self, ptr, location_out);
-}
-
-static int fixed_size_covers(void *self, const void *ptr)
-{
-  return fixed_starts_at(self, ptr);
-}
-
-static enum hipmm_status fixed_size_trim(void *self, size_t keep_bytes)
-{
-  return fixed_trim(self, keep_bytes);
-}
-
-static void fixed_size_stream_retire(void *self, hipmm_stream_t stream)
-{
-  fixed_stream_retire(self, stream);
-}
-
-static void fixed_size_stream_retain(void *self, hipmm_stream_t stream)
-{
-  fixed_stream_retain(self, stream);
-}
-
-static enum hipmm_status fixed_size_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
-                                          void *closure)
-{
-  return fixed_visit(self, visitor, closure);
-}
-
 /* ---- Values, in the order of struct fixed_counts ---- */
 
 static const struct hipmm_feature fixed_size_values[] = {
@@ -93,7 +62,7 @@ _Static_assert(sizeof(struct fixed_counts) == N_VALUES * sizeof(int64_t), "fixed
 static enum hipmm_status fixed_size_query(void *self, size_t index, int64_t *value_out)
 {
   struct fixed_counts counts;
-  enum hipmm_status status = fixed_count(self, &counts);
+  enum hipmm_status status = fixed_count(self, false, &counts);
   if (!status) *value_out = ((const int64_t *)&counts)[index];
   return status;
 }
@@ -106,7 +75,7 @@ static enum hipmm_status fixed_size_perform(void *self, size_t index, int64_t *v
 {
   struct fixed_counts counts;
   (void)index; /* there is one action */
-  enum hipmm_status status = fixed_reset_peak(self, &counts);
+  enum hipmm_status status = fixed_count(self, true, &counts);
   if (!status) memcpy(values_out, &counts, sizeof counts);
   return status;
 }
@@ -121,15 +90,6 @@ static void fixed_size_destroy(void *self)
   services->host_free(services, fixed, sizeof *fixed);
 }
 
-static enum hipmm_status fixed_size_preallocate(struct fixed *fixed, int64_t n_blocks)
-{
-  enum hipmm_status status = fixed_preallocate(fixed, (uint32_t)n_blocks);
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return fixed->services->fail(fixed->services, status, "blocks_to_preallocate",
-                               "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
-                               (long long)n_blocks, (unsigned long long)fixed->block_bytes);
-}
-
 static enum hipmm_status fixed_size_create(const struct hipmm_services *services, const void *options,
                                            struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -137,15 +97,11 @@ static enum hipmm_status fixed_size_create(const struct hipmm_services *services
   (void)n_upstreams; /* one, as the descriptor says */
   struct fixed *fixed = services->host_allocate(services, sizeof *fixed);
   if (!fixed) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
-  enum hipmm_status status = fixed_open(fixed, services, upstreams[0], given->block_size,
-                                        (uint32_t)given->blocks_per_chunk, (enum record)given->record);
-  if (status) {
-    services->host_free(services, fixed, sizeof *fixed);
-    return status;
-  }
-  status = fixed_size_preallocate(fixed, given->blocks_to_preallocate);
+  enum hipmm_status status =
+      fixed_open(fixed, services, upstreams[0], given->block_size, (uint32_t)given->blocks_per_chunk,
+                 given->blocks_to_preallocate, (enum record)given->record);
   if (status)
-    fixed_size_destroy(fixed);
+    services->host_free(services, fixed, sizeof *fixed);
   else
     *self_out = fixed;
   return status;
@@ -188,15 +144,15 @@ static const struct hipmm_ops fixed_size_ops = {
     .struct_size = sizeof fixed_size_ops,
     .allocate = fixed_size_allocate,
     .deallocate = fixed_size_deallocate,
-    .trim = fixed_size_trim,
+    .trim = fixed_trim,
     .query = fixed_size_query,
     .perform = fixed_size_perform,
     .find = fixed_size_find,
-    .stream_retire = fixed_size_stream_retire,
-    .stream_retain = fixed_size_stream_retain,
-    .visit = fixed_size_visit,
-    .covers = fixed_size_covers,
-    .locate = fixed_size_locate,
+    .stream_retire = fixed_stream_retire,
+    .stream_retain = fixed_stream_retain,
+    .visit = fixed_visit,
+    .covers = fixed_covers,
+    .locate = fixed_locate,
 };
 
 const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {

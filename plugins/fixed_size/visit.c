@@ -44,9 +44,10 @@ static struct hipmm_extent visit_block_extent(const struct fixed *fixed, uint32_
   return extent;
 }
 
-enum hipmm_status fixed_visit(struct fixed *fixed, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+enum hipmm_status fixed_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                               void *closure)
 {
+  struct fixed *fixed = self;
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
   visit_mark_lists(fixed);

@@ -2,7 +2,12 @@
 /* block.c: the records of blocks in one array, and the maps from addresses to records. */
 #include "block.h"
 
-enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), N_CELLS = 1 << (ADDRESS_BITS - CELL_BITS), MAX_BLOCKS = 1 << 28 };
+enum {
+  LEAF_BITS = ADDRESS_MAP_LEAF_BITS,
+  N_LEAVES = 1 << (ADDRESS_MAP_ADDRESS_BITS - LEAF_BITS),
+  N_CELLS = 1 << (ADDRESS_MAP_ADDRESS_BITS - CELL_BITS),
+  MAX_BLOCKS = 1 << 28
+};
 
 static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
 
@@ -16,35 +21,17 @@ bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
     blocks->items = (struct block *)(void *)blocks->records.start;
     blocks->most = (uint32_t)(blocks->records.reserved_bytes / sizeof *blocks->items);
   }
-  blocks->leaves = services->host_allocate(services, N_LEAVES * sizeof *blocks->leaves);
+  bool opened = address_map_open(&blocks->map, services, HIPMM_ALIGNMENT);
   blocks->large = services->host_allocate(services, N_CELLS * sizeof *blocks->large);
-  return blocks->items && blocks->leaves && blocks->large;
+  return opened && blocks->items && blocks->large;
 }
 
 void blocks_close(struct blocks *blocks)
 {
   const struct hipmm_services *services = blocks->services;
-  for (size_t i = 0; blocks->leaves && i < N_LEAVES && blocks->n_leaves; i++) {
-    if (!blocks->leaves[i]) continue;
-    services->host_free(services, blocks->leaves[i], LEAF_BYTES);
-    blocks->n_leaves--;
-  }
+  address_map_close(&blocks->map);
   services->host_free(services, blocks->large, N_CELLS * sizeof *blocks->large);
-  services->host_free(services, blocks->leaves, N_LEAVES * sizeof *blocks->leaves);
   host_array_close(&blocks->records);
-}
-
-bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
-{
-  if (start >> ADDRESS_BITS || (start + bytes - 1) >> ADDRESS_BITS) return false;
-  for (uint64_t leaf = start >> LEAF_BITS; leaf <= (start + bytes - 1) >> LEAF_BITS; leaf++) {
-    if (atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed)) continue;
-    uint32_t *entries = blocks->services->host_allocate(blocks->services, LEAF_BYTES);
-    if (!entries) return false;
-    atomic_store_explicit(&blocks->leaves[leaf], entries, memory_order_release);
-    blocks->n_leaves++;
-  }
-  return true;
 }
 
 /* ---- Records ---- */
@@ -81,17 +68,17 @@ bool blocks_are_exhausted(const struct blocks *blocks)
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)
 {
   uint64_t records = blocks->count * sizeof *blocks->items, pages = blocks->count * 4096ull;
-  uint64_t map = blocks->n_leaves * LEAF_BYTES;
-  uint64_t large = blocks->n_leaves * sizeof *blocks->large << (LEAF_BITS - CELL_BITS);
+  uint64_t map = blocks->map.n_leaves * LEAF_BYTES;
+  uint64_t large = blocks->map.n_leaves * sizeof *blocks->large << (LEAF_BITS - CELL_BITS);
   return records + (pages < map ? pages : map) + large;
 }
 
 uint64_t blocks_resident_bytes(const struct blocks *blocks)
 {
-  uint64_t unknown = blocks_metadata_bytes(blocks), left = blocks->n_leaves;
+  uint64_t unknown = blocks_metadata_bytes(blocks), left = blocks->map.n_leaves;
   uint64_t bytes = host_pages_resident(blocks->items, blocks->count * sizeof *blocks->items, unknown);
   for (uint64_t leaf = 0; left && leaf < N_LEAVES && bytes < unknown; leaf++) {
-    const uint32_t *entries = atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed);
+    const uint32_t *entries = atomic_load_explicit(&blocks->map.leaves[leaf], memory_order_relaxed);
     if (!entries) continue;
     const uint32_t *large = &blocks->large[leaf << (LEAF_BITS - CELL_BITS)];
     bytes += host_pages_resident(entries, LEAF_BYTES, unknown);
@@ -103,7 +90,7 @@ uint64_t blocks_resident_bytes(const struct blocks *blocks)
 
 /* ---- Trimming ---- */
 
-enum { LEAST_HOLE = 1024 /* records */ };
+enum { LEAST_HOLE = 256 /* records */ };
 
 /* Records [first, end) are unused. */
 static void blocks_add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
@@ -146,8 +133,12 @@ static uint64_t *blocks_parts_in_use(const struct blocks *blocks, size_t bytes)
       hole = block->next;
       continue;
     }
-    uint64_t part = block->start >> MAP_PART_BITS;
-    if (block_state(block) != BLOCK_UNUSED) parts[part / 64] |= 1ull << part % 64;
+    enum block_state state = block_state(block);
+    if (state == BLOCK_UNUSED) continue;
+    uint64_t start = __atomic_load_n(&block->start, __ATOMIC_RELAXED), part = start >> MAP_PART_BITS;
+    uint64_t last =
+        state == BLOCK_ON_LOAN ? start + block->bytes - 1 : start; /* others may cut a superblock meanwhile */
+    for (; part <= last >> MAP_PART_BITS; part++) parts[part / 64] |= 1ull << part % 64;
   }
   return parts;
 }
@@ -162,10 +153,10 @@ static void blocks_trim_leaf(uint32_t *entries, const uint64_t *parts)
 
 static void blocks_trim_map(struct blocks *blocks)
 {
-  size_t bytes = (1ull << (ADDRESS_BITS - MAP_PART_BITS)) / 8;
-  uint64_t *parts = blocks_parts_in_use(blocks, bytes), left = blocks->n_leaves;
+  size_t bytes = (1ull << (ADDRESS_MAP_ADDRESS_BITS - MAP_PART_BITS)) / 8;
+  uint64_t *parts = blocks_parts_in_use(blocks, bytes), left = blocks->map.n_leaves;
   for (uint64_t leaf = 0; parts && left && leaf < N_LEAVES; leaf++) {
-    uint32_t *entries = atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed);
+    uint32_t *entries = atomic_load_explicit(&blocks->map.leaves[leaf], memory_order_relaxed);
     if (!entries) continue;
     blocks_trim_leaf(entries, &parts[leaf * (MAP_PARTS / 64)]);
     left--;

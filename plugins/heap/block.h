@@ -11,9 +11,6 @@
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
 void blocks_close(struct blocks *blocks);
 
-/* Prepares the maps for blocks in [start, start + bytes). False when host memory is short. */
-bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
-
 /* Whether no record is left: block_new() fails until a record is dropped. */
 bool blocks_are_exhausted(const struct blocks *blocks);
 
@@ -63,8 +60,7 @@ static inline bool block_is_large(uint64_t bytes)
 static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start, bool is_large)
 {
   if (is_large) return &blocks->large[start >> CELL_BITS];
-  uint32_t *entries = atomic_load_explicit(&blocks->leaves[start >> LEAF_BITS], memory_order_acquire);
-  return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
+  return address_map_cell(&blocks->map, start, UNIT_BITS);
 }
 
 /* The block of the entry, if it is in the state and starts at `start`; BLOCK_NONE otherwise. */
@@ -83,7 +79,7 @@ BLOCK_INLINE uint32_t block_at_in(const struct blocks *blocks, const void *ptr, 
 {
   uint64_t start = (uintptr_t)ptr;
   bool is_large = block_is_large(bytes);
-  if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
+  if (start >> ADDRESS_MAP_ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
   uint32_t id = block_of_entry(blocks, block_map_entry(blocks, start, is_large), start, state);
   return id ? id : block_of_entry(blocks, block_map_entry(blocks, start, !is_large), start, state);
 }
@@ -102,7 +98,7 @@ uint32_t blocks_new_record(struct blocks *blocks);
 
 /* Changes the bounds of a free block. A reader without the lock compares `start`: it sees either the old record or all of
  * the new one. */
-BLOCK_INLINE void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+BLOCK_INLINE void block_set_bounds(const struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   struct block *block = block_of(blocks, id);
   block->bytes = bytes;
@@ -134,9 +130,16 @@ BLOCK_INLINE void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
+/* Links two neighbours; `second` may be BLOCK_NONE. Without the lock of a local arena, others see whether its block is a region. */
+BLOCK_INLINE void block_join(const struct blocks *blocks, uint32_t first, uint32_t second)
+{
+  block_of(blocks, first)->after = second;
+  if (second) __atomic_store_n(&block_of(blocks, second)->before, first, __ATOMIC_RELAXED);
+}
+
 /* Publishes the block in the address map. Not done for free blocks: the map is large, and most of its entries are in no
  * cache. */
-BLOCK_INLINE void block_publish(struct blocks *blocks, uint32_t id)
+BLOCK_INLINE void block_publish(const struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
   __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);

@@ -65,3 +65,18 @@ uint64_t free_index_bytes(const struct free_index *index, const struct blocks *b
       bytes += block_of(blocks, id)->bytes;
   return bytes;
 }
+
+/* Of a kind whose blocks are all committed, the largest is in the last list. */
+uint64_t free_index_largest(const struct free_index *index, const struct blocks *blocks)
+{
+  uint64_t largest = 0;
+  for (enum kind kind = KIND_BUSY; kind < KINDS; kind++) {
+    uint32_t first = free_index_next(index, blocks, kind, BLOCK_NONE), id = first;
+    while (id && (kind == KIND_PARTIAL || block_of(blocks, id)->place == block_of(blocks, first)->place)) {
+      uint64_t bytes = block_of(blocks, id)->bytes - block_of(blocks, id)->uncommitted * blocks->granule_bytes;
+      if (bytes > largest) largest = bytes;
+      id = free_index_next(index, blocks, kind, id);
+    }
+  }
+  return largest;
+}

@@ -50,7 +50,7 @@ BLOCK_INLINE uint32_t free_index_place_of(const struct blocks *blocks, const str
 
 /* ---- Changes ---- */
 
-BLOCK_INLINE void free_index_link(struct free_index *index, struct blocks *blocks, uint32_t id, uint32_t place)
+BLOCK_INLINE void free_index_link(struct free_index *index, const struct blocks *blocks, uint32_t id, uint32_t place)
 {
   struct block *block = block_of(blocks, id);
   uint32_t previous = BLOCK_NONE, next = index->lists[place];
@@ -69,7 +69,7 @@ BLOCK_INLINE void free_index_link(struct free_index *index, struct blocks *block
   *(previous ? &block_of(blocks, previous)->next : &index->lists[place]) = id;
 }
 
-BLOCK_INLINE void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
+BLOCK_INLINE void free_index_remove(struct free_index *index, const struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
   uint32_t place = block->place, previous = block->previous, next = block->next;
@@ -79,13 +79,13 @@ BLOCK_INLINE void free_index_remove(struct free_index *index, struct blocks *blo
   index->words &= ~(1ull << place / 64);
 }
 
-BLOCK_INLINE void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id)
+BLOCK_INLINE void free_index_add(struct free_index *index, const struct blocks *blocks, uint32_t id)
 {
   free_index_link(index, blocks, id, free_index_place_of(blocks, block_of(blocks, id)));
 }
 
 /* Changes the bounds of a block in the index, and finds its kind anew. Cheaper than removing and adding it. */
-BLOCK_INLINE void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start,
+BLOCK_INLINE void free_index_move(struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t start,
                                   uint64_t bytes)
 {
   const struct block *block = block_of(blocks, id);
@@ -159,6 +159,9 @@ uint32_t free_index_holding(const struct free_index *index, const struct blocks 
 
 /* The sum of all blocks, which are visited until the sum is at least `enough`. */
 uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks, uint64_t enough);
+
+/* Committed bytes of the largest block. */
+uint64_t free_index_largest(const struct free_index *index, const struct blocks *blocks);
 
 /* Any block; BLOCK_NONE when empty. */
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks);

@@ -59,13 +59,6 @@ BLOCK_INLINE uint32_t heap_mergeable(const struct heap *heap, const struct block
   return is_ready ? neighbour : BLOCK_NONE;
 }
 
-/* Links two neighbours; `second` may be BLOCK_NONE. */
-BLOCK_INLINE void heap_join(const struct heap *heap, uint32_t first, uint32_t second)
-{
-  heap_block(heap, first)->after = second;
-  if (second) heap_block(heap, second)->before = first;
-}
-
 /* Adds what a block that is dropped has, except its bytes. */
 BLOCK_INLINE void heap_inherit(struct block *block, const struct block *dropped)
 {
@@ -81,7 +74,7 @@ static void heap_take_behind(struct heap *heap, uint32_t id, uint32_t behind)
   heap_unlink(heap, behind);
   block->bytes += dropped->bytes;
   heap_inherit(block, dropped);
-  heap_join(heap, id, dropped->after);
+  block_join(&heap->blocks, id, dropped->after);
   block_drop(&heap->blocks, behind);
 }
 
@@ -93,7 +86,7 @@ BLOCK_INLINE void heap_take_into(struct heap *heap, uint32_t whole, uint32_t id,
   uint64_t start = is_behind ? block->start : dropped->start, bytes = block->bytes + dropped->bytes;
   uint32_t stream = dropped->stream;
   if (is_behind)
-    heap_join(heap, whole, dropped->after);
+    block_join(&heap->blocks, whole, dropped->after);
   else if ((block->before = dropped->before))
     heap_block(heap, block->before)->after = whole;
   if (__builtin_expect(block->stream == stream && !dropped->uncommitted, 1)) {
@@ -133,7 +126,7 @@ uint32_t heap_merge(struct heap *heap, uint32_t id)
 static uint32_t heap_add(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream,
                          bool is_for_small, bool is_own)
 {
-  if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
+  if (!address_map_cover(&heap->blocks.map, start, bytes)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = heap_block(heap, id);
@@ -211,7 +204,7 @@ BLOCK_INLINE uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t 
   }
   heap_block(heap, front)->is_for_small = block->is_for_small;
   if ((heap_block(heap, front)->before = block->before)) heap_block(heap, block->before)->after = front;
-  heap_join(heap, front, id);
+  block_join(&heap->blocks, front, id);
   free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start + bytes, block->bytes - bytes);
   return front;
 }
@@ -254,7 +247,7 @@ BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t whole, cons
   block->requested = request->requested;
   block->handle = stream_of(&heap->streams, request->stream)->handle;
   block_publish(&heap->blocks, id);
-  block_set_state(block, BLOCK_LIVE);
+  block_set_state(block, request->is_loan ? BLOCK_ON_LOAN : BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   heap->requested_bytes += request->requested;
   heap->blocks.live++;
@@ -368,12 +361,12 @@ uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *req
   return own ? own : free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
 }
 
-/* The block at the lower address, but one that fits exactly leaves nothing behind. */
-static uint32_t heap_better_of(const struct heap *heap, uint32_t a, uint32_t b, uint64_t bytes)
+/* The smaller of two blocks, or of equal ones that at the lower address; the other one if one is BLOCK_NONE. */
+static uint32_t heap_smaller_of(const struct heap *heap, uint32_t a, uint32_t b)
 {
-  bool a_fits = heap_block(heap, a)->bytes == bytes, b_fits = heap_block(heap, b)->bytes == bytes;
-  if (a && b && a_fits != b_fits) return a_fits ? a : b;
-  return heap_lower_of(heap, a, b);
+  uint64_t a_bytes = heap_block(heap, a)->bytes, b_bytes = heap_block(heap, b)->bytes;
+  if (!a || !b || a_bytes == b_bytes) return heap_lower_of(heap, a, b);
+  return a_bytes < b_bytes ? a : b;
 }
 
 /* The best fit whose chunk is its own, which the request's stream may use at once. */
@@ -388,8 +381,8 @@ static uint32_t heap_allocate_in_segment(struct heap *heap, const struct request
 {
   uint32_t id = BLOCK_NONE;
   for (enum kind kind = request->bytes < heap->small_bytes ? KIND_BUSY : KIND_WHOLE; !id && kind <= KIND_WHOLE; kind++)
-    id = heap_better_of(heap, heap_fit(heap, request->stream, kind, request),
-                        heap_fit(heap, STREAM_READY, kind, request), request_fit_bytes(request));
+    id = heap_smaller_of(heap, heap_fit(heap, request->stream, kind, request),
+                         heap_fit(heap, STREAM_READY, kind, request));
   return id ? heap_allocate(heap, id, request) : BLOCK_NONE;
 }
 

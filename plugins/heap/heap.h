@@ -67,6 +67,13 @@ void heap_free_later(struct heap *heap, uint32_t id, uint32_t stream, uint64_t e
  * yet. */
 bool heap_has_without_event(const struct heap *heap, uint32_t stream, uint64_t least_bytes);
 
+/* Of the ready blocks of the kinds from `first` on: a small one of at least `bytes`, or else a large one; BLOCK_NONE if there
+ * is none. */
+uint32_t heap_find_idle(const struct heap *heap, enum kind first, uint64_t bytes);
+
+/* Whether work of a stream may still use a free block of these kinds. */
+bool heap_has_pending(const struct heap *heap, enum kind first);
+
 /* See stream_retain(). */
 void heap_retain_stream(struct heap *heap, uint32_t stream);
 

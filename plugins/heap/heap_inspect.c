@@ -2,32 +2,13 @@
 /* heap_inspect.c: what a heap has, for figures and for tests. */
 #include "heap.h"
 
-static uint64_t heap_committed_bytes(const struct heap *heap, uint32_t id)
-{
-  const struct block *block = heap_block(heap, id);
-  return block->bytes - block->uncommitted * heap->blocks.granule_bytes;
-}
-
-/* Of a kind whose blocks are all committed, the largest is in the last list. */
-static uint64_t heap_largest_of(const struct heap *heap, uint32_t stream, enum kind kind)
-{
-  uint64_t largest = 0;
-  uint32_t first = free_index_next(&heap->free[stream], &heap->blocks, kind, BLOCK_NONE), id = first;
-  while (id && (kind == KIND_PARTIAL || heap_block(heap, id)->place == heap_block(heap, first)->place)) {
-    if (heap_committed_bytes(heap, id) > largest) largest = heap_committed_bytes(heap, id);
-    id = free_index_next(&heap->free[stream], &heap->blocks, kind, id);
-  }
-  return largest;
-}
-
 uint64_t heap_largest_free(const struct heap *heap)
 {
   uint64_t largest = 0;
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++)
-    for (enum kind kind = KIND_BUSY; kind < KINDS; kind++) {
-      uint64_t bytes = heap_largest_of(heap, stream, kind);
-      if (bytes > largest) largest = bytes;
-    }
+  for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
+    uint64_t bytes = free_index_largest(&heap->free[stream], &heap->blocks);
+    if (bytes > largest) largest = bytes;
+  }
   return largest;
 }
 
@@ -35,7 +16,9 @@ uint32_t heap_next_region(const struct heap *heap, uint32_t first)
 {
   while (++first < heap->blocks.count) {
     const struct block *block = heap_block(heap, first);
-    if (block_state(block) != BLOCK_UNUSED && !block->before) return first;
+    enum block_state state = block_state(block);
+    if (state == BLOCK_UNUSED || state == BLOCK_RESERVED) continue;
+    if (!__atomic_load_n(&block->before, __ATOMIC_RELAXED)) return first;
   }
   return BLOCK_NONE;
 }

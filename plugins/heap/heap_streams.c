@@ -110,6 +110,24 @@ bool heap_has_without_event(const struct heap *heap, uint32_t stream, uint64_t l
   return bytes >= least_bytes;
 }
 
+uint32_t heap_find_idle(const struct heap *heap, enum kind first, uint64_t bytes)
+{
+  const struct free_index *ready = &heap->free[STREAM_READY];
+  uint32_t id = BLOCK_NONE;
+  for (enum kind kind = first; !id && kind < KINDS; kind++) id = free_index_fit(ready, &heap->blocks, kind, bytes);
+  for (enum kind kind = first; !id && kind < KINDS; kind++)
+    id = free_index_next(ready, &heap->blocks, kind, BLOCK_NONE);
+  return id;
+}
+
+bool heap_has_pending(const struct heap *heap, enum kind first)
+{
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+    for (enum kind kind = first; kind < KINDS; kind++)
+      if (free_index_words(&heap->free[stream], kind)) return true;
+  return false;
+}
+
 void heap_complete_stream(struct heap *heap, uint32_t stream)
 {
   stream_complete(&heap->streams, stream);

@@ -50,32 +50,17 @@ enum hipmm_status own_drop(struct chunks *chunks, struct heap *heap, uint32_t id
   return chunk_destroy(chunks, chunk);
 }
 
-/* Of the ready ones, the smallest of at least `bytes`, or else the largest. */
-static uint32_t own_find_idle(const struct heap *heap, uint64_t bytes)
-{
-  const struct free_index *free = &heap->free[STREAM_READY];
-  uint32_t id = free_index_fit(free, &heap->blocks, KIND_OWN, bytes);
-  return id ? id : free_index_next(free, &heap->blocks, KIND_OWN, BLOCK_NONE);
-}
-
 enum hipmm_status own_release(struct chunks *chunks, struct heap *heap, uint64_t keep_bytes)
 {
   uint32_t id;
   enum hipmm_status status = HIPMM_OK;
   while (!status && chunks->held.bytes > keep_bytes &&
-         (id = own_find_idle(heap, chunks->held.bytes - keep_bytes)) != BLOCK_NONE)
+         (id = heap_find_idle(heap, KIND_OWN, chunks->held.bytes - keep_bytes)) != BLOCK_NONE)
     status = own_drop(chunks, heap, id);
   return status;
 }
 
 /* ---- Creating ---- */
-
-static bool own_is_pending(const struct heap *heap)
-{
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    if (free_index_words(&heap->free[stream], KIND_OWN)) return true;
-  return false;
-}
 
 /* Gives idle memory back until a chunk of the request takes its place, which is at most what is held now. Waits on the host for
  * work that may still use it: the chunk has another size, so that no remapping spares the wait. */
@@ -87,7 +72,8 @@ static enum hipmm_status own_make_room(struct granules *granules, struct heap *h
   enum hipmm_status status = own_release(chunks, heap, keep_bytes);
   if (!status) status = idle_release(chunks, heap, keep_bytes);
   if (status || chunks->held.bytes <= keep_bytes) return status;
-  if (streams_any_captured(&heap->streams, request->stream) || !own_is_pending(heap)) return HIPMM_E_OUT_OF_MEMORY;
+  if (streams_any_captured(&heap->streams, request->stream) || !heap_has_pending(heap, KIND_OWN))
+    return HIPMM_E_OUT_OF_MEMORY;
   if (!heap_wait(heap) && !streams_wait_for_device(&heap->streams, request->stream)) heap_complete_all(heap);
   status = own_release(chunks, heap, keep_bytes);
   if (!status) status = idle_release(chunks, heap, keep_bytes);

@@ -141,7 +141,7 @@ static enum hipmm_status segments_release_idle_one(struct segments *segments, st
     return status;
   }
   if (start == heap->common_start) heap->common_bytes = 0;
-  if (segments->starts) address_map_discard(segments->starts, start, bytes);
+  address_map_discard(&heap->blocks.map, start, bytes);
   return HIPMM_OK;
 }
 
@@ -164,31 +164,11 @@ static enum hipmm_status segments_release_idle(void *self, struct heap *heap, ui
 
 /* ---- Releasing what is beyond the slack ---- */
 
-/* Of the segments that are one free block, which no work uses any more, KIND_PARTIAL or KIND_OWN: a small one of at least
- * `bytes`, or else a large one; BLOCK_NONE if there is none. */
-static uint32_t segments_find_idle(const struct heap *heap, uint64_t bytes)
-{
-  const struct free_index *ready = &heap->free[STREAM_READY];
-  uint32_t id = free_index_fit(ready, &heap->blocks, KIND_PARTIAL, bytes);
-  if (!id) id = free_index_fit(ready, &heap->blocks, KIND_OWN, bytes);
-  if (!id) id = free_index_next(ready, &heap->blocks, KIND_PARTIAL, BLOCK_NONE);
-  return id ? id : free_index_next(ready, &heap->blocks, KIND_OWN, BLOCK_NONE);
-}
-
-/* Whether work of a stream may still use a segment that is one free block. */
-static bool segments_any_is_pending(const struct heap *heap)
-{
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    for (enum kind kind = KIND_PARTIAL; kind < KINDS; kind++)
-      if (free_index_words(&heap->free[stream], kind)) return true;
-  return false;
-}
-
 /* Releases idle segments, which no work uses any more, until at most `keep_bytes` are held. */
 static void segments_release_to(struct segments *segments, struct heap *heap, uint64_t keep_bytes)
 {
   while (segments->held.bytes > keep_bytes) {
-    uint32_t id = segments_find_idle(heap, segments->held.bytes - keep_bytes);
+    uint32_t id = heap_find_idle(heap, KIND_PARTIAL, segments->held.bytes - keep_bytes);
     uint64_t bytes = heap_block(heap, id)->bytes;
     if (!id || segments_release_idle_one(segments, heap, id)) return;
     slack_note_released(&segments->slack, bytes);
@@ -201,7 +181,7 @@ static void segments_await_room(struct segments *segments, struct heap *heap, ui
 {
   if (streams_any_captured(&heap->streams, stream)) return;
   segments_release_to(segments, heap, keep_bytes);
-  if (segments->held.bytes <= keep_bytes || !segments_any_is_pending(heap)) return;
+  if (segments->held.bytes <= keep_bytes || !heap_has_pending(heap, KIND_PARTIAL)) return;
   if (!hipmm_may_wait(segments->services, status)) return;
   if (!heap_wait(heap) && !streams_wait_for_device(&heap->streams, stream)) heap_complete_all(heap);
   segments_release_to(segments, heap, keep_bytes);

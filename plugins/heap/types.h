@@ -6,7 +6,7 @@
  * called with the lock held, unless its own comment says otherwise. Without the lock:
  *
  *   block.state, block.start     any thread reads them, and claims a live block by its state (block.h)
- *   blocks.large, blocks.leaves  any thread reads their entries */
+ *   blocks.large, blocks.map     any thread reads their entries */
 #ifndef HIPMM_PLUGINS_HEAP_TYPES_H
 #define HIPMM_PLUGINS_HEAP_TYPES_H
 
@@ -28,10 +28,8 @@
  * blocks[b].start + blocks[b].bytes == blocks[after].start at each step. */
 
 enum {
-  BLOCK_NONE = 0,    /* ids start at 1 */
-  UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
-  LEAF_BITS = 32,    /* a leaf of the map is for 4 GiB of address space */
-  ADDRESS_BITS = 47, /* of user space on the systems that have HIP */
+  BLOCK_NONE = 0, /* ids start at 1 */
+  UNIT_BITS = 8,  /* of HIPMM_ALIGNMENT */
   CELL_BITS = 21
 };
 
@@ -39,8 +37,13 @@ enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
   BLOCK_LIVE,
-  BLOCK_CACHED, /* freed, and in a cache (../pool/cache.h): live to the heap */
-  BLOCK_ON_LOAN /* held by the heaps of threads (../pool/thread_heaps.c): live to the heap */
+  BLOCK_CACHED, /* claimed by a thread that frees it, or in a cache (../pool/cache.h): live to the heap */
+  BLOCK_ON_LOAN, /* a superblock (../arena/local.h), or held by the heaps of threads (../pool/thread_heaps.c): live to the heap */
+
+  /* Of a local arena, which has free and live blocks too: the heap knows their superblock only. */
+  BLOCK_RESERVED, /* a record without memory, for the arena's next block */
+  BLOCK_QUICK,    /* in a quick list */
+  BLOCK_PENDING   /* freed on another stream than the arena's */
 };
 
 /* What other processes have of a live block. */
@@ -63,10 +66,14 @@ struct block {
   uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
   uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
-  uint8_t exported;      /* enum block_export; free: BLOCK_NOT_EXPORTED */
-  bool is_for_small;     /* in a segment for small blocks */
-  bool is_own;           /* it is a region, and all of one chunk */
-  hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
+  uint8_t exported;  /* enum block_export; free: BLOCK_NOT_EXPORTED */
+  bool is_for_small; /* in a segment for small blocks */
+  bool is_own;       /* it is a region, and all of one chunk */
+  uint32_t arena;    /* number of the local arena that has it; 0: none */
+  union {
+    hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
+    uint32_t first;        /* a superblock: its first block */
+  };
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
@@ -74,16 +81,15 @@ _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
 /* All records, and two maps from an address to the block that starts there. Small blocks may start anywhere. Blocks as
  * large as a cell have a map of their own, with one entry for each cell: a program then uses few cache lines of it. */
 struct blocks {
-  struct block *items;       /* the memory of `records` */
-  uint32_t *large;           /* by cell of the address space, from address 0 on */
-  uint32_t *_Atomic *leaves; /* one for 1 << LEAF_BITS of addresses; NULL where the pool has none */
-  uint64_t granule_bytes;    /* a power of two (backing.h); 0: segments */
-  uint32_t unused;           /* list of unused records, through `next` */
-  uint32_t holes;            /* list of runs of unused records whose memory was released; used after `unused` */
-  uint32_t count;            /* records in front of the first that was never used, or was released; 0 included */
-  uint32_t most;             /* limit of `count` */
-  uint32_t live;             /* blocks in state BLOCK_LIVE */
-  uint32_t n_leaves;         /* leaves in use */
+  struct block *items;    /* the memory of `records` */
+  uint32_t *large;        /* by cell of the address space, from address 0 on */
+  struct address_map map; /* of small blocks */
+  uint64_t granule_bytes; /* a power of two (backing.h); 0: segments */
+  uint32_t unused;        /* list of unused records, through `next` */
+  uint32_t holes;         /* list of runs of unused records whose memory was released; used after `unused` */
+  uint32_t count;         /* records in front of the first that was never used, or was released; 0 included */
+  uint32_t most;          /* limit of `count` */
+  uint32_t live;          /* blocks in state BLOCK_LIVE */
   const struct hipmm_services *services;
   struct host_array records;
 };
@@ -125,7 +131,8 @@ struct request {
   uint64_t alignment;
   uint64_t requested; /* as the caller said */
   uint32_t stream;
-  bool is_own; /* for a block with a chunk of its own */
+  bool is_own;  /* for a block with a chunk of its own */
+  bool is_loan; /* for a superblock, which no thread may claim */
 };
 
 struct heap {
@@ -262,7 +269,6 @@ struct segments {
   struct held held;
   uint64_t small_bytes; /* the part of it that is for small blocks */
   struct slack slack;
-  struct address_map *starts; /* of an arena: forgets what is released. NULL: none */
 };
 
 /* Where the memory for an allocation comes from. */

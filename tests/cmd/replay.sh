@@ -284,9 +284,9 @@ pool $((least - least / 1000))
 run 1 replay --config least.json resnet50_train.csv
 fits cupy_frames "$top_srcdir/etc/hipmm.json" 1.053
 echo '{ "stack": [{ "type": "pool", "growth": "segments", "initial_size": "50%" }, "device"] }' >segments.json
-fits cupy_frames segments.json 1.36
+fits cupy_frames segments.json 1.15
 echo '{ "stack": ["arena", "device"] }' >arena.json
-fits cupy_frames arena.json 1.51
+fits cupy_frames arena.json 1.2
 
 # Several resources: each has its least, and the device's memory is counted once. Plugin folders are those of the file.
 mkdir -p elsewhere/plugins

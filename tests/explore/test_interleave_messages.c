@@ -13,13 +13,13 @@
 
 #include <cmocka.h>
 
-enum { BLOCKS = 4, BLOCK_BYTES = 1024, UNITS = BLOCK_BYTES >> RANGE_UNIT_BITS };
+enum { BLOCKS = 4, BLOCK_BYTES = 1024, UNITS = BLOCK_BYTES >> UNIT_BITS };
 
 static enum { NONE, WEAK, NO_COUNT, NO_HANDLE, MISTAKES } mistake;
 
 static const hipmm_stream_t stream = (hipmm_stream_t)0x1000, other_stream = (hipmm_stream_t)0x2000;
 
-static struct arena_ranges ranges;
+static struct blocks records;
 static struct local local;
 static uint32_t blocks[BLOCKS];
 static bool is_sent[BLOCKS], is_received_in_time[BLOCKS];
@@ -28,7 +28,7 @@ static bool is_sent[BLOCKS], is_received_in_time[BLOCKS];
 
 static void send(unsigned i)
 {
-  is_sent[i] = local_send(&local, &ranges, blocks[i], mistake == NO_HANDLE ? local.messages.handle : stream);
+  is_sent[i] = local_send(&local, &records, blocks[i], mistake == NO_HANDLE ? local.messages.handle : stream);
 }
 
 static void send_two(void)
@@ -45,7 +45,7 @@ static void send_two_others(void)
 
 static void receive(void)
 {
-  local_acquire(&local, &ranges);
+  local_acquire(&local, &records);
   biased_lock_release(&local.lock);
 }
 
@@ -58,17 +58,17 @@ static void receive_twice(void)
 /* The quick list of the blocks' size, which is empty in the beginning. */
 static bool has_received(unsigned i)
 {
-  return range_state(range_of(&ranges, blocks[i])) == RANGE_QUICK;
+  return block_state(block_of(&records, blocks[i])) == BLOCK_QUICK;
 }
 
 /* As when a stream ends: no more blocks, then a wait for its work, and what came before the wait is received. */
 static void change_stream(void)
 {
-  local_acquire(&local, &ranges);
+  local_acquire(&local, &records);
   local_close_messages(&local);
   if (mistake == NO_COUNT) atomic_fetch_sub(&local.messages.word, 2 * MESSAGES_OPEN);
   biased_lock_release(&local.lock);
-  local_acquire(&local, &ranges);
+  local_acquire(&local, &records);
   for (unsigned i = 0; i < BLOCKS; i++) is_received_in_time[i] = has_received(i);
   local_open_messages(&local, other_stream);
   biased_lock_release(&local.lock);
@@ -89,7 +89,7 @@ static void register_thread(void)
 
 static void begin(void)
 {
-  ranges_open(&ranges, &device_services);
+  blocks_open(&records, &device_services);
   memset(&local, 0, sizeof local);
   memset(is_sent, 0, sizeof is_sent);
   memset(is_received_in_time, 0, sizeof is_received_in_time);
@@ -97,25 +97,23 @@ static void begin(void)
   for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_alone(i, register_thread);
   local_open_messages(&local, stream);
   for (unsigned i = 0; i < BLOCKS; i++) {
-    blocks[i] = range_new(&ranges);
-    range_set_extent(range_of(&ranges, blocks[i]), 0x100000 + i * BLOCK_BYTES, BLOCK_BYTES, 1);
-    local_make_live(&local, range_of(&ranges, blocks[i]), BLOCK_BYTES - 1, stream);
-    if (!range_claim(range_of(&ranges, blocks[i]), (void *)(uintptr_t)(0x100000 + i * BLOCK_BYTES)))
-      interleave_note("a live block is not claimed");
+    blocks[i] = block_new(&records, 0x100000 + i * BLOCK_BYTES, BLOCK_BYTES);
+    local_make_live(&local, block_of(&records, blocks[i]), BLOCK_BYTES - 1, stream);
+    if (!block_claim(block_of(&records, blocks[i]))) interleave_note("a live block is not claimed");
   }
   if (mistake == WEAK) interleave_weaken(&local.messages, sizeof local.messages);
 }
 
-static void close_ranges(void)
+static void close_records(void)
 {
   biased_lock_close(&local.lock);
-  ranges_close(&ranges);
+  blocks_close(&records);
 }
 
 static unsigned count_quick(void)
 {
   unsigned n = 0;
-  for (uint32_t id = local.quick[UNITS]; id && n <= BLOCKS; id = range_of(&ranges, id)->next) n++;
+  for (uint32_t id = local.quick[UNITS]; id && n <= BLOCKS; id = block_of(&records, id)->next) n++;
   return n;
 }
 
@@ -133,7 +131,7 @@ static void end(void)
   if (local.live_bytes != (BLOCKS - (int64_t)n_sent) * (BLOCK_BYTES - 1))
     interleave_note("live bytes are counted wrong");
   if (local.messages.word & (MESSAGES_OPEN - 1)) interleave_note("a message is left");
-  close_ranges();
+  close_records();
 }
 
 static void end_with_all(void)

@@ -405,7 +405,6 @@ static void finds_each_mistake(void **state)
   } rows[] = {[NO_FENCE] = {"gates without the fence", "pool: a thread's end beside a trim"},
               [NO_WAIT_AT_GATES] = {"gates without a wait for who is inside", "pool: a hit beside a trim"},
               [NO_CLAIM] = {"a claim in two steps", "pool: a block freed twice"},
-              [NO_CLAIM_OF_RANGE] = {"a claim of an arena's block in two steps", "arena: a block freed twice"},
               [WEAK_END] = {"a thread's end without release", "pool: a thread's end beside a trim"},
               [WEAK_OPENING] = {"a gate that opens without release", "pool: a hit beside a trim"}};
   (void)state;

@@ -627,8 +627,8 @@ static void says_that_there_are_no_more_records(void **state)
   (void)state;
   fixture_start(plain);
   struct arena *arena = fixture_resource("arena")->self;
-  assert_true(arena->global.ranges.most > 1u << 24);
-  arena->global.ranges.most = 1000;
+  assert_true(arena->heap.blocks.most > 1u << 24);
+  arena->heap.blocks.most = 1000;
   while (n < MOST && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   assert_in_range(n, 900, 1000);
   assert_message("and with the free ones between them the arena has records for 999 and no more");
@@ -653,7 +653,7 @@ static void keeps_a_free_block_whole_when_records_run_out(void **state)
     fixture_free(first, bytes, NULL);
     first = fixture_allocate(bytes = 3 * MIB, NULL);
   }
-  struct blocks *blocks = &arena->global.heap.blocks;
+  struct blocks *blocks = &arena->heap.blocks;
   uint32_t most = blocks->most;
   blocks->most = blocks->count;
   assert_status(hipmm_allocate_aligned(NULL, 2 * MIB, 8 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
@@ -681,7 +681,7 @@ static void goes_on_where_no_arena_or_stream_is_left(void **state)
   blocks[1] = fixture_allocate(1000, streams[1]); /* from the global arena */
   arena->n_locals = n_locals;
   assert_int_equal(fixture_value("arena", "superblocks"), 1);
-  arena->global.heap.streams.count = MAX_STREAMS;
+  arena->heap.streams.count = MAX_STREAMS;
   fixture_fail_call("hipDeviceSynchronize", 1, 999);
   assert_status(hipmm_allocate(NULL, 1000, streams[2], &ptr), HIPMM_E_HIP);
   assert_message("hipDeviceSynchronize");
@@ -733,12 +733,12 @@ static void forgets_addresses_that_it_gave_back(void **state)
   int64_t empty_bytes = fixture_value("arena", "metadata_bytes");
   for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, NULL);
   assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, BLOCKS * 4096, BLOCKS * 8192);
-  assert_int_not_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
+  assert_int_not_equal(*block_map_entry(&arena->heap.blocks, (uintptr_t)blocks[BLOCKS / 2], false), BLOCK_NONE);
   for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
   assert_ok(hipmm_resource_trim(fixture_resource("arena"), 256 * MIB));
   assert_int_equal(fixture_held_bytes(), 210 * MIB);
   assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 0, 65536);
-  assert_int_equal(range_at(&arena->global.ranges, blocks[BLOCKS / 2]), RANGE_NONE);
+  assert_int_equal(*block_map_entry(&arena->heap.blocks, (uintptr_t)blocks[BLOCKS / 2], false), BLOCK_NONE);
   assert_status(hipmm_deallocate(NULL, blocks[BLOCKS / 2], BYTES, NULL), HIPMM_E_POINTER);
 }
 
@@ -755,7 +755,8 @@ static void forgets_addresses_of_segments_that_it_released(void **state)
   for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], MIB, NULL);
   void *large = fixture_allocate(48 * MIB, NULL);
   assert_int_equal(fixture_value("arena", "chunks"), 1);
-  for (int i = 0; i < BLOCKS; i++) n_known += range_at(&arena->global.ranges, blocks[i]) != RANGE_NONE;
+  for (int i = 0; i < BLOCKS; i++)
+    n_known += *block_map_entry(&arena->heap.blocks, (uintptr_t)blocks[i], false) != BLOCK_NONE;
   assert_in_range(n_known, 0, 3); /* pages at both ends stay, and the large block may begin where one did */
   fixture_free(large, 48 * MIB, NULL);
 }

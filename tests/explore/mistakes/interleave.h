@@ -4,18 +4,16 @@
 #ifndef HIPMM_TESTS_EXPLORE_MISTAKES_INTERLEAVE_H
 #define HIPMM_TESTS_EXPLORE_MISTAKES_INTERLEAVE_H
 
-#include "../../../plugins/arena/range.h"
 #include "../../../plugins/common/biased_lock.h"
 #include "../../../plugins/heap/block.h"
 
 enum interleave_mistake {
   NO_MISTAKE,
-  NO_FENCE,          /* gates are shut without a fence on all processors */
-  NO_WAIT_AT_GATES,  /* gates are shut, and nobody waits for the owners inside */
-  NO_CLAIM,          /* a block's state is looked at, and then changed */
-  NO_CLAIM_OF_RANGE, /* the same of an arena's block */
-  WEAK_END,          /* a thread that ends says so before its cache is as it left it */
-  WEAK_OPENING,      /* a gate is opened before what was done behind it */
+  NO_FENCE,         /* gates are shut without a fence on all processors */
+  NO_WAIT_AT_GATES, /* gates are shut, and nobody waits for the owners inside */
+  NO_CLAIM,         /* a block's state is looked at, and then changed */
+  WEAK_END,         /* a thread that ends says so before its cache is as it left it */
+  WEAK_OPENING,     /* a gate is opened before what was done behind it */
   MISTAKES
 };
 
@@ -32,15 +30,5 @@ static inline bool interleave_claim(struct block *block)
 }
 
 #define block_claim(block) (interleave_mistake == NO_CLAIM ? interleave_claim(block) : (block_claim)(block))
-
-static inline bool interleave_claim_range(struct arena_range *range, const void *ptr)
-{
-  bool is_live = range_is_live_at(range, ptr);
-  if (is_live) range_set_state(range, RANGE_CLAIMED);
-  return is_live;
-}
-
-#define range_claim(range, ptr) \
-  (interleave_mistake == NO_CLAIM_OF_RANGE ? interleave_claim_range(range, ptr) : (range_claim)(range, ptr))
 
 #endif

@@ -42,7 +42,7 @@ static uint32_t new_live(uint64_t start, uint64_t bytes)
 static void finds_live_blocks_only(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t id = block_new(&blocks, START, 512);
   assert_int_equal(block_state(block_of(&blocks, id)), BLOCK_FREE);
   block_publish(&blocks, id);
@@ -66,14 +66,14 @@ static void knows_no_address_that_is_not_the_start_of_a_block(void **state)
                                     START + 255,
                                     START - 256,
                                     START + 8 * GIB,
-                                    1ull << ADDRESS_BITS,
-                                    (1ull << ADDRESS_BITS) - 256,
+                                    1ull << ADDRESS_MAP_ADDRESS_BITS,
+                                    (1ull << ADDRESS_MAP_ADDRESS_BITS) - 256,
                                     1ull << 63,
                                     UINT64_MAX - 255,
                                     UINT64_MAX};
   char on_the_stack;
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   new_live(START, 1024);
   for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
     assert_int_equal(block_at(&blocks, address(starts[i]), 0), BLOCK_NONE);
@@ -83,27 +83,27 @@ static void knows_no_address_that_is_not_the_start_of_a_block(void **state)
 
 static void covers_ranges_across_leaves(void **state)
 {
-  uint64_t leaf = 1ull << LEAF_BITS, start = START + leaf - 1024;
+  uint64_t leaf = 1ull << ADDRESS_MAP_LEAF_BITS, start = START + leaf - 1024;
   (void)state;
-  assert_true(blocks_cover(&blocks, start, 2 * leaf));
+  assert_true(address_map_cover(&blocks.map, start, 2 * leaf));
   uint32_t before = new_live(start, 1024), after = new_live(start + 1024, 256);
   uint32_t last = new_live(start + 2 * leaf - 256, 256);
   assert_int_equal(block_at(&blocks, address(start), 0), before);
   assert_int_equal(block_at(&blocks, address(start + 1024), 0), after);
   assert_int_equal(block_at(&blocks, address(start + 2 * leaf - 256), 0), last);
-  assert_int_equal(blocks.n_leaves, 3);
-  assert_true(blocks_cover(&blocks, start + leaf, 256)); /* again */
-  assert_int_equal(blocks.n_leaves, 3);
+  assert_int_equal(blocks.map.n_leaves, 3);
+  assert_true(address_map_cover(&blocks.map, start + leaf, 256)); /* again */
+  assert_int_equal(blocks.map.n_leaves, 3);
 }
 
 static void refuses_addresses_that_no_process_has(void **state)
 {
-  uint64_t end = 1ull << ADDRESS_BITS;
+  uint64_t end = 1ull << ADDRESS_MAP_ADDRESS_BITS;
   (void)state;
-  assert_false(blocks_cover(&blocks, end, 256));
-  assert_false(blocks_cover(&blocks, end - 256, 512));
-  assert_false(blocks_cover(&blocks, UINT64_MAX - 255, 256));
-  assert_true(blocks_cover(&blocks, end - 256, 256));
+  assert_false(address_map_cover(&blocks.map, end, 256));
+  assert_false(address_map_cover(&blocks.map, end - 256, 512));
+  assert_false(address_map_cover(&blocks.map, UINT64_MAX - 255, 256));
+  assert_true(address_map_cover(&blocks.map, end - 256, 256));
   uint32_t id = new_live(end - 256, 256);
   assert_int_equal(block_at(&blocks, address(end - 256), 0), id);
 }
@@ -112,10 +112,10 @@ static void covers_nothing_more_when_host_memory_is_short(void **state)
 {
   (void)state;
   fake_fail_host_allocation(2);
-  assert_false(blocks_cover(&blocks, START, 8 * GIB));
-  assert_int_equal(blocks.n_leaves, 1);
-  assert_true(blocks_cover(&blocks, START, 8 * GIB));
-  assert_int_equal(blocks.n_leaves, 2);
+  assert_false(address_map_cover(&blocks.map, START, 8 * GIB));
+  assert_int_equal(blocks.map.n_leaves, 1);
+  assert_true(address_map_cover(&blocks.map, START, 8 * GIB));
+  assert_int_equal(blocks.map.n_leaves, 2);
 }
 
 static void opens_only_with_all_its_memory(void **state)
@@ -132,7 +132,7 @@ static void opens_only_with_all_its_memory(void **state)
 static void uses_records_again(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t first = new_live(START, 256), second = new_live(START + 256, 256);
   uint64_t bytes = blocks_metadata_bytes(&blocks);
   block_drop(&blocks, first);
@@ -149,7 +149,7 @@ static void uses_records_again(void **state)
 static void is_not_misled_by_what_the_map_still_says(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t old = new_live(START, 256);
   block_drop(&blocks, old);
   uint32_t id = new_live(START + 4096, 256);
@@ -170,7 +170,7 @@ static void finds_blocks_however_large_they_are_said_to_be(void **state)
 {
   enum { LARGE = 2 << 20 };
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t small = new_live(START, 4096), large = new_live(START + 4096, LARGE);
   uint32_t next = new_live(START + 4096 + LARGE, LARGE - 256);
   uint32_t last = new_live(START + 4096 + 2 * LARGE - 256, 3ull * LARGE);
@@ -192,7 +192,7 @@ static void finds_blocks_however_large_they_are_said_to_be(void **state)
 static void moves_the_start_of_a_block(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t id = block_new(&blocks, START, 1024);
   block_set_bounds(&blocks, id, START + 256, 768);
   block_publish(&blocks, id);
@@ -206,7 +206,7 @@ static void moves_the_start_of_a_block(void **state)
 static void has_no_record_when_all_are_in_use(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t id = new_live(START, 256);
   blocks.most = blocks.count;
   assert_int_equal(block_new(&blocks, START + 256, 256), BLOCK_NONE);
@@ -230,7 +230,7 @@ static void drop_all_but_each(uint32_t nth)
 static void gives_the_memory_of_unused_records_back(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   uint64_t before = blocks_resident_bytes(&blocks);
   for (uint32_t i = 0; i < RECORDS; i++) assert_int_equal(new_live(START + i * 256ull, 256), 1 + i);
   uint64_t full = blocks_resident_bytes(&blocks);
@@ -258,7 +258,7 @@ static void gives_the_memory_of_unused_records_back(void **state)
 static void uses_short_runs_of_records_again_after_a_trim(void **state)
 {
   (void)state;
-  assert_true(blocks_cover(&blocks, START, GIB));
+  assert_true(address_map_cover(&blocks.map, START, GIB));
   for (uint32_t i = 0; i < RECORDS; i++) new_live(START + i * 256ull, 256);
   drop_all_but_each(7);
   blocks_trim(&blocks);

@@ -40,7 +40,7 @@ static int open_all(void **state)
 static void cover(uint64_t granule)
 {
   blocks.granule_bytes = granule;
-  assert_true(blocks_cover(&blocks, START, 1ull << 42));
+  assert_true(address_map_cover(&blocks.map, START, 1ull << 42));
 }
 
 static int close_all(void **state)
