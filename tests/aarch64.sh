@@ -22,7 +22,7 @@ step apt-get update
 step env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends make autoconf automake libtool pkg-config \
   xz-utils gcc-aarch64-linux-gnu qemu-user libc6-dev:arm64 libltdl-dev:arm64 libjansson-dev:arm64 libcmocka-dev:arm64 \
   libsqlite3-dev:arm64 libamdhip64-dev:arm64
-step autoreconf -fi
+[ -x configure ] || step autoreconf -fi
 mkdir -p build-aarch64
 cd build-aarch64
 step env PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig ../configure --host=aarch64-linux-gnu --enable-werror

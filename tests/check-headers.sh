@@ -6,6 +6,7 @@
 # headers: HIP's on both of its platforms, and CUDA's; stand-ins with the same types serve where those cannot be compiled. A named enum has 32
 # bits, for which it has a value that says so. Run by `make check`.
 set -eu
+. "$top_srcdir/tests/support/skip.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -23,7 +24,7 @@ compile() {
 }
 
 languages="c11 c++17 c++20"
-[ -n "$CXX" ] || { echo "no C++ compiler: the headers are checked as C alone"; languages=c11; }
+[ -n "$CXX" ] || { skip_part "the headers as C++" "no C++ compiler was found"; languages=c11; }
 [ -n "$headers" ] || { echo "no headers to check"; exit 1; }
 
 # ---- Alone ----

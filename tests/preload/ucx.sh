@@ -27,7 +27,7 @@ looks() {
   name=$1
   shift
   # shellcheck disable=SC2086 # numbers
-  timeout 120 "$@" "$here/ucx" "$library" $sizes >"$work/out" 2>"$work/err" </dev/null && [ "$(tail -n 1 "$work/out")" = good ] || {
+  timeout 600 "$@" "$here/ucx" "$library" $sizes >"$work/out" 2>"$work/err" </dev/null && [ "$(tail -n 1 "$work/out")" = good ] || {
     fail "UCX's calls, $name"
     sed 's/^/  /' "$work/out" "$work/err"
   }

@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# sh tests/lab/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, peer, plugin, serve, share) with clang,
-# libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz/ (BUILD), and runs each for that long, as many at
-# a time as there are processors. What is found lies in BUILD/found/TARGET; the inputs that reached new code, in
-# BUILD/inputs/TARGET, serve the next run. Ends with "N passed, N failed". To repeat a finding:
-# BUILD/tests/lab/fuzz/fuzz_TARGET FILE. ENGINE=afl in the environment: the same with AFL++ (Debian: afl++), in build-fuzz-afl/.
+# sh tests/lab/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, peer, plugin, serve,
+# share) with clang, libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz/ (BUILD; CFLAGS is -g -O1 if
+# the environment has none), and runs each for that long, as many at a time as there are processors. What is found lies in
+# BUILD/found/TARGET; the inputs that reached new code, in BUILD/inputs/TARGET, serve the next run. Ends with "N passed,
+# N failed". To repeat a finding: BUILD/tests/lab/fuzz/fuzz_TARGET FILE. ENGINE=afl in the environment: the same with AFL++
+# (Debian: afl++), in build-fuzz-afl/.
 set -u
 cd "$(dirname "$0")/../../.." || exit 99
 case ${1-} in
-  '' | *[!0-9]*) sed -n '4,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  '' | *[!0-9]*) sed -n '4,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 seconds=$1
 shift
@@ -29,7 +30,7 @@ command -v "${CC##* }" >/dev/null ||
 mkdir -p "$build" && cd "$build" || exit 99
 build=$PWD
 if [ ! -f config.status ]; then
-  ../configure -q CC="$CC" CXX=true CFLAGS="-g -O1 $flags" --enable-sanitizers=address,undefined,float-cast-overflow \
+  ../configure -q CC="$CC" CXX=true CFLAGS="${CFLAGS--g -O1} $flags" --enable-sanitizers=address,undefined,float-cast-overflow \
     --enable-builtin-plugins >configure.log 2>&1 || { tail -n 20 configure.log; exit 99; }
 fi
 make -s -j "$jobs" FUZZ_LINK=-fsanitize=fuzzer FUZZ_DEFINE=-DHIPMM_FUZZ_WITH_LIBFUZZER \
