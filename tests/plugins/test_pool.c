@@ -250,6 +250,7 @@ static void warns_once_of_memory_in_pieces(void **state)
                "pool", "\"growth\": \"mapped\" joins them", false, 40}};
   void *blocks[160], *large[2] = {NULL, NULL};
   (void)state;
+  needs_software(); /* the warning comes where less is left on the device than is held */
   for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
     char wanted[160];
     const int count = rows[row].count;
