@@ -349,8 +349,8 @@ static enum hipmm_status movables_bring_in(struct spilling *spilling, struct mov
   status = tiers_copy_in(spilling, movable, memory, stream);
   if (!status)
     movable->memory = memory;
-  else if (hipmm_upstream_deallocate(spilling->upstream, memory, movable->bytes, HIPMM_ALIGNMENT, stream))
-    spilling->services->log(spilling->services, HIPMM_LOG_ERROR, "%p could not be freed: it is lost", memory);
+  else
+    tiers_drop(spilling, spilling->upstream, memory, movable->bytes, stream);
   return status;
 }
 

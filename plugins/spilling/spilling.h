@@ -127,6 +127,10 @@ bool tiers_copy_out(struct spilling *spilling, struct movable *movable, enum tie
 enum hipmm_status tiers_copy_in(struct spilling *spilling, struct movable *movable, void *memory,
                                 hipmm_stream_t stream);
 
+/* Frees memory that no buffer has. */
+void tiers_drop(const struct spilling *spilling, struct hipmm_resource *resource, void *ptr, size_t bytes,
+                hipmm_stream_t stream);
+
 /* Frees a buffer's memory. Without the lock. */
 enum hipmm_status tiers_free(struct spilling *spilling, const struct movable *movable);
 

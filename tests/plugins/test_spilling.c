@@ -752,6 +752,30 @@ static void survives_a_file_that_cannot_be_read(void **state)
   check_and_destroy(movables, FEW);
 }
 
+/* The memory for it has no owner, and its free fails too. */
+static void loses_no_memory_to_a_file_that_cannot_be_read(void **state)
+{
+  struct hipmm_movable *movable;
+  void *ptr = NULL;
+  needs_software();
+  (void)state;
+  fixture_start(
+      "'resources': {'movable': {'type': 'spilling', 'upstream': 'memory', 'folder': '.'}, 'memory': {'type': "
+      "'device'}}, 'devices': {'default': 'movable'}");
+  fill(movable = create(BYTES), 1, BYTES);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  int file = fixture_unlinked_file(), kept = dup(file);
+  assert_true(kept >= 0);
+  close(file);
+  fixture_fail_call("hipFree", 1, 0);
+  assert_status(hipmm_movable_pin(movable, NULL, &ptr), HIPMM_E_IO);
+  assert_int_equal(dup2(kept, file), file);
+  close(kept);
+  assert_int_equal(fixture_held_bytes(), 0);
+  check(movable, 1, BYTES);
+  assert_ok(hipmm_movable_destroy(movable));
+}
+
 static char killed_folder[] = "spilling-XXXXXX";
 
 static int spill_and_die(const void *argument)
@@ -947,6 +971,7 @@ int main(void)
       TEST(survives_a_full_disk_behind_pinned_memory),
       TEST(leaves_a_full_disk_alone),
       TEST(survives_a_file_that_cannot_be_read),
+      TEST(loses_no_memory_to_a_file_that_cannot_be_read),
       TEST(loses_nothing_whatever_fails),
       TEST(refuses_wrong_calls),
       TEST(outlives_the_table_of_devices),
