@@ -584,10 +584,10 @@ enum hipmm_event_kind {
   HIPMM_EVENT_GREW,
   HIPMM_EVENT_SHRANK,
 
-  /* Only for `spilling`, whose option `policy` names the function. Before it moves a buffer, it asks for the rank of each one that
-   * may be moved: `ptr` is the struct hipmm_movable *, with `bytes`, which was unpinned `idle_ns` ago. The function may write any
-   * number to `*rank`, which is 0. The highest rank goes first; of equal ranks, the buffer that was unpinned longest ago. A buffer
-   * is asked for until its hipmm_movable_destroy() has returned. */
+  /* Only for `spilling`, whose option `policy` names the function. Before it moves a buffer, it asks for the rank of each buffer
+   * that may be moved: `ptr` is the struct hipmm_movable *, `bytes` its size, and `idle_ns` the time since it was unpinned. The
+   * function may write any number to `*rank`, which is 0. The highest rank goes first; of equal ranks, the buffer that was unpinned
+   * longest ago. hipmm may ask about a buffer until its hipmm_movable_destroy() has returned. */
   HIPMM_EVENT_RANK,
   HIPMM_EVENT_FORCE_32BIT = 0x7fffffff
 };

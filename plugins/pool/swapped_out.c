@@ -208,7 +208,7 @@ static enum hipmm_status swapped_out_copy_file(struct copying *copying)
   if (status != HIPMM_E_IO) return status;
   return services->fail(services, status, NULL, "cannot %s %llu bytes %s a file in \"%.500s\": %s%s",
                         copy->is_write ? "save" : "read", (unsigned long long)copy->bytes,
-                        copy->is_write ? "in" : "from", copy->file->folder, output_file_reason(copy->code),
+                        copy->is_write ? "to" : "from", copy->file->folder, output_file_reason(copy->code),
                         copy->is_write ? "; the pool stays in use: make room there, or discard the content" : "");
 }
 

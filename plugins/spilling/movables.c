@@ -46,11 +46,13 @@ static void movables_give_chance(struct spilling *spilling)
   if (spilling->has_thread) pthread_cond_broadcast(&spilling->changed);
 }
 
-/* The buffer is the hottest of its tier. With the lock. */
+/* Puts the buffer into the list of its tier. With the lock. */
 static void movables_make_idle(struct spilling *spilling, struct movable *movable)
 {
   struct movable_list *idle = &spilling->idle[movable->tier];
-  movable_list_insert(idle, idle->last, movable);
+  struct movable *colder = idle->last;
+  while (colder && colder->idle_since_ns > movable->idle_since_ns) colder = colder->previous;
+  movable_list_insert(idle, colder, movable);
 }
 
 /* ---- Out ---- */
@@ -63,7 +65,7 @@ static uint64_t movables_clock_ns(void)
 }
 
 /* With the lock. */
-static int64_t movables_rank(const struct spilling *spilling, const struct movable *movable)
+static int64_t movables_rank(const struct spilling *spilling, const struct movable *movable, uint64_t now_ns)
 {
   const struct hipmm_hooks *policy = spilling->options->policy;
   int64_t rank = 0;
@@ -74,7 +76,7 @@ static int64_t movables_rank(const struct spilling *spilling, const struct movab
                               .resource = spilling->services->name,
                               .ptr = (void *)(uintptr_t)movable->handle,
                               .bytes = movable->bytes,
-                              .idle_ns = movables_clock_ns() - movable->idle_since_ns,
+                              .idle_ns = now_ns - movable->idle_since_ns,
                               .rank = &rank};
   lock_order_enter_program();
   policy->callback(policy->arg, &event);
@@ -82,28 +84,39 @@ static int64_t movables_rank(const struct spilling *spilling, const struct movab
   return rank;
 }
 
-/* The buffer of a tier that goes first, of those for which there is room; NULL: none. With the lock. */
-static struct movable *movables_choose(struct spilling *spilling, enum tier from, const bool *is_closed)
+/* Whether the first buffer goes before the second. */
+static bool movables_goes_first(const struct movable *first, const struct movable *second)
+{
+  return first->rank != second->rank ? first->rank > second->rank : first->idle_since_ns < second->idle_since_ns;
+}
+
+/* The buffer of a tier that goes first, of those for which there is room; NULL: none. All have the age that they had at `now_ns`: the
+ * policy may take its time. With the lock. */
+static struct movable *movables_choose(struct spilling *spilling, enum tier from, const bool *is_closed,
+                                       uint64_t now_ns)
 {
   struct movable *best = NULL, *movable = spilling->idle[from].first;
   for (; movable && (!best || spilling->options->policy); movable = movable->next) {
-    movable->rank = movables_rank(spilling, movable);
-    if ((!best || movable->rank > best->rank) && tiers_find_room(spilling, movable, is_closed)) best = movable;
+    movable->rank = movables_rank(spilling, movable, now_ns);
+    if ((!best || movables_goes_first(movable, best)) && tiers_find_room(spilling, movable, is_closed)) best = movable;
   }
   return best;
 }
 
 /* The next buffer that this thread moves; NULL: none. Where pinned memory is full, one that is there goes to the file first, so
- * that it has room for the next. A buffer of the device counts in its new tier at once, so that other threads do not move more in
- * its place. With the lock. */
+ * that it has room for the next; but not where the file would have no room left for that one, which may be larger. A buffer of the
+ * device counts in its new tier at once, so that other threads do not move more in its place. With the lock. */
 static struct movable *movables_take_next(struct spilling *spilling, const bool *is_closed, enum tier *to_out)
 {
-  struct movable *movable = movables_choose(spilling, TIER_DEVICE, is_closed), *colder = NULL;
+  uint64_t now_ns = movables_clock_ns();
+  struct movable *movable = movables_choose(spilling, TIER_DEVICE, is_closed, now_ns), *colder = NULL;
   if (!movable) return NULL;
   *to_out = tiers_find_room(spilling, movable, is_closed);
   if (*to_out == TIER_FILE && tiers_may_be_pinned(spilling, movable->bytes))
-    colder = movables_choose(spilling, TIER_PINNED, is_closed);
-  if (colder && colder->rank >= movable->rank) movable = colder;
+    colder = movables_choose(spilling, TIER_PINNED, is_closed, now_ns);
+  if (colder && movables_goes_first(colder, movable) &&
+      spill_file_has_room(&spilling->file, colder->bytes + movable->bytes, spilling->options->file_limit))
+    movable = colder;
   movable_list_remove(&spilling->idle[movable->tier], movable);
   tiers_take_room(spilling, movable, *to_out);
   if (movable->tier == TIER_DEVICE) spilling->bytes[TIER_DEVICE] -= movable->bytes;
@@ -111,19 +124,18 @@ static struct movable *movables_take_next(struct spilling *spilling, const bool 
   return movable;
 }
 
-/* With the lock. A buffer that could not be moved stays the coldest. */
+/* With the lock. A buffer that could not be moved has its place again. */
 static void movables_end_spill(struct spilling *spilling, struct movable *movable, enum tier to, bool is_good)
 {
   enum tier from = (enum tier)movable->tier, left = is_good ? from : to;
   bool was_on_device = from == TIER_DEVICE;
   if (left != TIER_DEVICE) tiers_leave(spilling, movable, left);
-  if (!is_good) movable_list_insert(&spilling->idle[from], NULL, movable);
   if (!is_good && was_on_device) spilling->bytes[TIER_DEVICE] += movable->bytes;
   spilling->spills += is_good && was_on_device;
   spilling->spilled_bytes += is_good && was_on_device ? movable->bytes : 0;
   spilling->demotions += is_good && !was_on_device;
   movables_settle(spilling, movable, is_good ? to : from);
-  if (is_good && to == TIER_PINNED) movables_make_idle(spilling, movable);
+  if (movable->tier != TIER_FILE) movables_make_idle(spilling, movable);
 }
 
 /* A tier that fails is not tried again by this call, but pinned memory once a buffer has left it. */
@@ -337,8 +349,8 @@ static enum hipmm_status movables_bring_in(struct spilling *spilling, struct mov
   status = tiers_copy_in(spilling, movable, memory, stream);
   if (!status)
     movable->memory = memory;
-  else if (hipmm_upstream_deallocate(spilling->upstream, memory, movable->bytes, HIPMM_ALIGNMENT, stream))
-    spilling->services->log(spilling->services, HIPMM_LOG_ERROR, "%p could not be freed: it is lost", memory);
+  else
+    tiers_drop(spilling, spilling->upstream, memory, movable->bytes, stream);
   return status;
 }
 
@@ -412,7 +424,7 @@ static enum hipmm_status movables_unpin(void *self, void *movable_, hipmm_stream
   else
     status = movables_note_use(spilling, movable, stream);
   if (!status && !--movable->pins && movable->tier == TIER_DEVICE) {
-    if (spilling->options->policy) movable->idle_since_ns = movables_clock_ns();
+    movable->idle_since_ns = movables_clock_ns();
     movables_make_idle(spilling, movable);
     movables_give_chance(spilling);
   }

@@ -22,7 +22,7 @@ struct movable {
   struct movable *previous, *next; /* in spilling.idle, or in file.extents */
   void *memory;                    /* of the tiers TIER_DEVICE and TIER_PINNED */
   uint64_t bytes, offset;          /* offset: in the file */
-  uint64_t idle_since_ns;          /* when it was unpinned; only for a policy */
+  uint64_t idle_since_ns;          /* when it was unpinned */
   hipmm_hip_event_t last_use;      /* after all work that it was unpinned for */
   int64_t rank;                    /* what the policy said last; 0 without one */
   uint32_t pins;
@@ -76,7 +76,7 @@ struct spilling {
   pthread_mutex_t lock;   /* of all below; around HIP calls that do not wait, and the policy */
   pthread_cond_t changed; /* a buffer is not moved any more, or can be */
   struct movable_list
-      idle[TIERS];       /* buffers on the device and in pinned memory that are not pinned; the coldest first */
+      idle[TIERS]; /* buffers on the device and in pinned memory that are not pinned; unpinned longest ago first */
   uint64_t bytes[TIERS]; /* a buffer that goes from pinned memory to the file counts in both */
   uint64_t live_bytes;
   unsigned n_moving_out;
@@ -126,6 +126,10 @@ bool tiers_copy_out(struct spilling *spilling, struct movable *movable, enum tie
  * room. After a failure it still has it. Without the lock. */
 enum hipmm_status tiers_copy_in(struct spilling *spilling, struct movable *movable, void *memory,
                                 hipmm_stream_t stream);
+
+/* Frees memory that no buffer has. */
+void tiers_drop(const struct spilling *spilling, struct hipmm_resource *resource, void *ptr, size_t bytes,
+                hipmm_stream_t stream);
 
 /* Frees a buffer's memory. Without the lock. */
 enum hipmm_status tiers_free(struct spilling *spilling, const struct movable *movable);

@@ -30,10 +30,12 @@ void tiers_leave(struct spilling *spilling, struct movable *movable, enum tier t
   if (tier == TIER_FILE) spill_file_leave(&spilling->file, movable);
 }
 
-/* A block that nothing but this call knows. */
-static void tiers_drop(const struct spilling *spilling, struct hipmm_resource *resource, void *ptr, size_t bytes)
+/* No later call could try again, so a call that fails is repeated once. */
+void tiers_drop(const struct spilling *spilling, struct hipmm_resource *resource, void *ptr, size_t bytes,
+                hipmm_stream_t stream)
 {
-  if (hipmm_upstream_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, spilling->stream))
+  if (hipmm_upstream_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream) &&
+      hipmm_upstream_deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream))
     spilling->services->log(spilling->services, HIPMM_LOG_ERROR, "%p could not be freed: it is lost", ptr);
 }
 
@@ -74,7 +76,7 @@ bool tiers_copy_out(struct spilling *spilling, struct movable *movable, enum tie
   if (!status)
     movable->memory = copy;
   else if (copy)
-    tiers_drop(spilling, pinned, copy, movable->bytes);
+    tiers_drop(spilling, pinned, copy, movable->bytes, spilling->stream);
   return !status;
 }
 

@@ -167,6 +167,27 @@ static void keeps_content_where_pinned_memory_is_short(void **state)
   check_and_destroy(movables, BUFFERS);
 }
 
+/* A small buffer that went on to the file would leave room for the large one neither there nor in pinned memory. */
+static void leaves_room_in_the_file(void **state)
+{
+  struct hipmm_movable *small[3], *large;
+  (void)state;
+  fixture_start(TIERS_BELOW(", 'pinned': 'host', 'pinned_limit': '3MiB', 'folder': '.', 'file_limit': '2MiB'"));
+  for (int i = 0; i < 3; i++) fill(small[i] = create(MIB), (unsigned char)(i + 1), MIB);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(value("pinned_bytes"), 3 * MIB);
+  fill(large = create(2 * MIB), 9, 2 * MIB);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(value("device_bytes"), 0);
+  assert_int_equal(value("file_bytes"), 2 * MIB);
+  for (int i = 0; i < 3; i++) {
+    check(small[i], (unsigned char)(i + 1), MIB);
+    assert_ok(hipmm_movable_destroy(small[i]));
+  }
+  check(large, 9, 2 * MIB);
+  assert_ok(hipmm_movable_destroy(large));
+}
+
 /* Sizes that leave gaps of all kinds in the file, and parts of blocks. */
 static void keeps_content_of_any_size(void **state)
 {
@@ -340,6 +361,50 @@ static void moves_what_the_policy_wants(void **state)
   assert_int_equal(value("pinned_bytes"), 6 * MIB);
   check(movables[3], 4, BYTES);
   assert_int_equal(value("file_bytes"), 0);
+  check_and_destroy(movables, FEW);
+  assert_int_equal(atomic_load(&policy.wrong), 0);
+}
+
+/* What the policy moved out first is not the coldest, neither in pinned memory nor beside the device's buffers. */
+static void sends_the_coldest_of_equal_ranks(void **state)
+{
+  static struct policy policy;
+  struct hipmm_movable *movables[FEW];
+  (void)state;
+  start_policy(&policy, 1u << HIPMM_EVENT_RANK);
+  create_full(movables, FEW);
+  policy.first = movables[3];
+  assert_ok(hipmm_resource_trim(NULL, 6 * MIB));
+  policy.first = NULL;
+  assert_ok(hipmm_resource_trim(NULL, 0)); /* of 3, 0 and 1, which pinned memory has then, 0 makes room for 2 */
+  assert_int_equal(value("demotions"), 1);
+  for (int i = 1; i < FEW; i++) check(movables[i], (unsigned char)(i + 1), BYTES);
+  assert_int_equal(value("file_bytes"), (int64_t)BYTES);
+  assert_int_equal(value("pinned_bytes"), 0);
+  check_and_destroy(movables, FEW);
+  assert_int_equal(atomic_load(&policy.wrong), 0);
+}
+
+/* A policy that takes longer than there was between the unpins. */
+static int64_t rank_slowly(const struct hipmm_event *event)
+{
+  usleep(2000);
+  return (int64_t)event->idle_ns;
+}
+
+static void asks_for_ages_at_one_time(void **state)
+{
+  static struct policy policy = {.rank = rank_slowly};
+  struct hipmm_movable *movables[FEW];
+  (void)state;
+  start_policy(&policy, 1u << HIPMM_EVENT_RANK);
+  create_full(movables, FEW);
+  for (int i = 0; i < FEW; i++) (void)pin(movables[i], NULL);
+  for (int i = 0; i < FEW; i++) assert_ok(hipmm_movable_unpin(movables[i], NULL));
+  assert_ok(hipmm_resource_trim(NULL, 6 * MIB));
+  assert_int_equal(value("spills"), 1);
+  for (int i = 1; i < FEW; i++) check(movables[i], (unsigned char)(i + 1), BYTES);
+  assert_int_equal(value("restores"), 0);
   check_and_destroy(movables, FEW);
   assert_int_equal(atomic_load(&policy.wrong), 0);
 }
@@ -687,6 +752,30 @@ static void survives_a_file_that_cannot_be_read(void **state)
   check_and_destroy(movables, FEW);
 }
 
+/* The memory for it has no owner, and its free fails too. */
+static void loses_no_memory_to_a_file_that_cannot_be_read(void **state)
+{
+  struct hipmm_movable *movable;
+  void *ptr = NULL;
+  needs_software();
+  (void)state;
+  fixture_start(
+      "'resources': {'movable': {'type': 'spilling', 'upstream': 'memory', 'folder': '.'}, 'memory': {'type': "
+      "'device'}}, 'devices': {'default': 'movable'}");
+  fill(movable = create(BYTES), 1, BYTES);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  int file = fixture_unlinked_file(), kept = dup(file);
+  assert_true(kept >= 0);
+  close(file);
+  fixture_fail_call("hipFree", 1, 0);
+  assert_status(hipmm_movable_pin(movable, NULL, &ptr), HIPMM_E_IO);
+  assert_int_equal(dup2(kept, file), file);
+  close(kept);
+  assert_int_equal(fixture_held_bytes(), 0);
+  check(movable, 1, BYTES);
+  assert_ok(hipmm_movable_destroy(movable));
+}
+
 static char killed_folder[] = "spilling-XXXXXX";
 
 static int spill_and_die(const void *argument)
@@ -860,6 +949,7 @@ int main(void)
       TEST(fills_the_tiers_in_their_order),
       TEST(sends_the_coldest_to_the_file),
       TEST(keeps_content_where_pinned_memory_is_short),
+      TEST(leaves_room_in_the_file),
       TEST(keeps_content_of_any_size),
       TEST(has_no_memory_for_0_bytes),
       TEST(moves_what_was_unpinned_longest_ago),
@@ -868,6 +958,8 @@ int main(void)
       TEST(moves_nothing_for_what_cannot_be_had),
       TEST(moves_nothing_for_pinned_memory),
       TEST(moves_what_the_policy_wants),
+      TEST(sends_the_coldest_of_equal_ranks),
+      TEST(asks_for_ages_at_one_time),
       TEST(keeps_content_under_any_policy),
       TEST(needs_a_policy_that_ranks),
       TEST(makes_room_for_other_allocations),
@@ -879,6 +971,7 @@ int main(void)
       TEST(survives_a_full_disk_behind_pinned_memory),
       TEST(leaves_a_full_disk_alone),
       TEST(survives_a_file_that_cannot_be_read),
+      TEST(loses_no_memory_to_a_file_that_cannot_be_read),
       TEST(loses_nothing_whatever_fails),
       TEST(refuses_wrong_calls),
       TEST(outlives_the_table_of_devices),
