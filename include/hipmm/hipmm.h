@@ -226,12 +226,13 @@ enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *al
 
 /* ---- Tags -------------------------------------------------------------------------------------------------------- */
 
-/* Say what the calling thread allocates for, such as "layer 7", until the pop. Tags nest: `recording`, `tracking` and
- * `guard` keep all of the thread with what it allocates, and `hipmm report` shows the innermost of each block, and the
- * outermost as steps of the program. Other threads, also those that the thread starts, have tags of their own. `name` is
- * copied. HIPMM_E_ARGUMENT: it is NULL, empty, no UTF-8, longer than 63 bytes, or has control characters. HIPMM_E_STATE, and
- * nothing changes: the names of the thread's tags have more than 255 bytes together, counting one more for each; in the pop,
- * there is no tag. Both take nanoseconds, and may be called at any time. */
+/* The push says what the calling thread allocates for from now on, such as "layer 7". The pop ends the tag that this thread
+ * pushed last. Tags nest: `recording`, `tracking` and `guard` keep all tags of the thread with each block that it allocates;
+ * `hipmm report` shows the innermost of each block, and the outermost as steps of the program. Each thread has its own tags: a
+ * new thread has none, and they end with the thread. `name` is copied. HIPMM_E_ARGUMENT: it is NULL, empty, longer than 63
+ * bytes, not UTF-8, or has control characters. HIPMM_E_STATE, and nothing changes: the names of the thread's tags would have
+ * more than 255 bytes together, counting one more for each; in the pop, the thread has no tag. Both take nanoseconds and no
+ * lock, and need no initialised library. */
 enum hipmm_status hipmm_tag_push(const char *name);
 enum hipmm_status hipmm_tag_pop(void);
 

@@ -685,15 +685,15 @@ struct hipmm_services {
                        size_t text_bytes);
 
   /* For a resource that records allocations: the tags of the calling thread (hipmm_tag_push()), the outermost first, each
-   * with a newline; "" without one, and at most HIPMM_MOST_TAG_BYTES. Never NULL; valid during the op. `*tags_used` is 0,
-   * read atomically, until a thread of the process has a tag: then the call can be spared. */
+   * with a newline; "" without one, and at most HIPMM_MOST_TAG_BYTES. Never NULL; valid during the op. While `*tags_used`,
+   * read atomically, is 0, no thread of the process has had a tag, and the call can be spared: see hipmm_tags(). */
   const char *(*tags)(const struct hipmm_services *services);
   const uint32_t *tags_used;
 };
 
 #define HIPMM_MOST_TAG_BYTES 255
 
-/* The calling thread's tags, as services->tags() gives them, at the price of a load while the process has none. */
+/* The calling thread's tags, as services->tags() gives them, for the price of a load until the process has one. */
 static inline const char *hipmm_tags(const struct hipmm_services *services)
 {
   return __atomic_load_n(services->tags_used, __ATOMIC_RELAXED) ? services->tags(services) : "";

@@ -159,18 +159,27 @@ static void stack_traces_copy_line(struct stack_traces *traces, uint32_t index, 
                                    size_t line_bytes)
 {
   stack_traces_lock(traces);
-  const char *text = traces->lines + place;
-  if (strncmp(text, STACK_TRACE_TAG, sizeof STACK_TRACE_TAG - 1) == 0)
-    snprintf(line, line_bytes, "  %s", text);
-  else
-    snprintf(line, line_bytes, "  #%u in %s", index, text);
+  snprintf(line, line_bytes, "  #%u in %s", index, traces->lines + place);
   stack_traces_unlock(traces);
+}
+
+/* "  tag: step 3 / layer 7" */
+static void stack_traces_tag_line(const struct stack_trace *trace, char *line)
+{
+  const char *tags = (const char *)(trace->frames + trace->depth);
+  char *end = stpcpy(line, "  tag: ");
+  for (uint32_t i = 0; i + 1 < trace->tag_bytes; i++) /* the last newline is left out */
+    if (tags[i] == '\n')
+      end = stpcpy(end, " / ");
+    else
+      *end++ = tags[i];
+  *end = '\0';
 }
 
 void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
                         void *closure)
 {
-  char line[1200];
+  char line[1200]; /* more than four times HIPMM_MOST_TAG_BYTES */
   if (!number) return;
   stack_traces_lock(traces);
   struct stack_trace trace = traces->items[number];
@@ -183,6 +192,9 @@ void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*wri
     text_make_plain(line); /* a file may have any name */
     write(closure, line);
   }
+  if (!trace.tag_bytes) return;
+  stack_traces_tag_line(&trace, line);
+  write(closure, line);
 }
 
 struct log_lines {

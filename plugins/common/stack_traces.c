@@ -92,11 +92,17 @@ void stack_traces_unlock(struct stack_traces *traces)
 
 /* ---- The table; the lock is held ---- */
 
-static uint64_t stack_traces_hash_of(void *const *frames, uint32_t depth)
+/* How many places of `frames` are in use. */
+static uint32_t stack_trace_places(const struct stack_trace *trace)
 {
-  uint64_t hash = depth;
-  for (uint32_t i = 0; i < depth; i++) {
-    hash = (hash ^ (uint64_t)(uintptr_t)frames[i]) * 0x9E3779B97F4A7C15ull;
+  return trace->depth + (trace->tag_bytes + (uint32_t)sizeof *trace->frames - 1) / (uint32_t)sizeof *trace->frames;
+}
+
+static uint64_t stack_traces_hash_of(const struct stack_trace *trace)
+{
+  uint64_t hash = trace->depth;
+  for (uint32_t i = 0; i < stack_trace_places(trace); i++) {
+    hash = (hash ^ (uint64_t)(uintptr_t)trace->frames[i]) * 0x9E3779B97F4A7C15ull;
     hash ^= hash >> 29;
   }
   return hash;
@@ -118,33 +124,37 @@ static bool stack_traces_grow(struct stack_traces *traces)
   return true;
 }
 
-static uint32_t stack_traces_find(const struct stack_traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
+static uint32_t stack_traces_find(const struct stack_traces *traces, const struct stack_trace *wanted)
 {
-  uint32_t number = (uint32_t)key_map_get(&traces->by_hash, hash);
+  uint32_t number = (uint32_t)key_map_get(&traces->by_hash, wanted->hash);
   while (number) {
     const struct stack_trace *trace = &traces->items[number];
-    if (trace->depth == depth && !memcmp(trace->frames, frames, depth * sizeof *frames)) break;
+    if (trace->depth == wanted->depth && trace->tag_bytes == wanted->tag_bytes &&
+        !memcmp(trace->frames, wanted->frames, stack_trace_places(wanted) * sizeof *wanted->frames))
+      break;
     number = trace->next;
   }
   return number;
 }
 
-/* 0 without memory. */
-static uint32_t stack_traces_add(struct stack_traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
+/* Adds a user of the trace, which has its frames and tags. 0 without memory. */
+static uint32_t stack_traces_add(struct stack_traces *traces, struct stack_trace *taken)
 {
-  uint32_t number = stack_traces_find(traces, hash, frames, depth);
+  taken->hash = stack_traces_hash_of(taken);
+  uint32_t number = stack_traces_find(traces, taken);
   if (!number) {
-    uint32_t next = (uint32_t)key_map_get(&traces->by_hash, hash);
+    uint32_t next = (uint32_t)key_map_get(&traces->by_hash, taken->hash);
     number = traces->first_free ? traces->first_free : traces->used;
     if (number >= traces->capacity && !stack_traces_grow(traces)) return 0;
-    if (!key_map_put(&traces->by_hash, hash, number)) return 0;
+    if (!key_map_put(&traces->by_hash, taken->hash, number)) return 0;
     struct stack_trace *trace = &traces->items[number];
     if (traces->first_free)
       traces->first_free = trace->next;
     else
       traces->used++;
-    *trace = (struct stack_trace){.hash = hash, .next = next, .depth = depth};
-    memcpy(trace->frames, frames, depth * sizeof *frames);
+    *trace =
+        (struct stack_trace){.hash = taken->hash, .next = next, .depth = taken->depth, .tag_bytes = taken->tag_bytes};
+    memcpy(trace->frames, taken->frames, stack_trace_places(taken) * sizeof *taken->frames);
   }
   traces->items[number].users++;
   return number;
@@ -242,48 +252,46 @@ static uint32_t stack_traces_add_lines(struct stack_traces *traces, const char *
   return taken;
 }
 
-/* Adds the tags as the outermost line: "tag: step 3 / layer 7". The lock is held. */
-static uint32_t stack_traces_add_tags(struct stack_traces *traces, const char *tags, void **frames, uint32_t taken)
+/* Adds the tags. The outermost frames make room for them. */
+static void stack_trace_add_tags(struct stack_trace *trace, const char *tags)
 {
-  char line[sizeof STACK_TRACE_TAG + 3 * HIPMM_MOST_TAG_BYTES], *end = stpcpy(line, STACK_TRACE_TAG);
-  for (; *tags; tags++)
-    if (*tags != '\n')
-      *end++ = *tags;
-    else if (tags[1])
-      end = stpcpy(end, " / ");
-  void *whole = stack_traces_line(traces, line, (size_t)(end - line));
-  if (whole) frames[taken < STACK_TRACE_MOST_FRAMES ? taken++ : taken - 1] = whole;
-  return taken;
+  trace->tag_bytes = (uint32_t)strnlen(tags, HIPMM_MOST_TAG_BYTES);
+  while (stack_trace_places(trace) > STACK_TRACE_MOST_FRAMES) trace->depth--;
+  memset(trace->frames + trace->depth, 0, (stack_trace_places(trace) - trace->depth) * sizeof *trace->frames);
+  memcpy(trace->frames + trace->depth, tags, trace->tag_bytes);
 }
 
 uint32_t stack_traces_take(struct stack_traces *traces, const struct stack_options *options, size_t bytes,
                            const void *from)
 {
-  void *frames[STACK_TRACE_MOST_FRAMES];
+  struct stack_trace trace;
   char text[PYTHON_TEXT_BYTES];
-  uint32_t kind = __atomic_load_n(&options->stacks, __ATOMIC_RELAXED), taken = 0;
+  uint32_t kind = __atomic_load_n(&options->stacks, __ATOMIC_RELAXED);
   uint32_t depth = (uint32_t)__atomic_load_n(&options->stack_depth, __ATOMIC_RELAXED);
   uint64_t sample = bytes == SIZE_MAX ? 0 : __atomic_load_n(&options->stack_sample, __ATOMIC_RELAXED);
   const char *tags = traces->is_for_file ? "" : hipmm_tags(traces->services);
   int64_t length = -1;
   if (kind != STACKS_OFF) length = traces->services->call_site(traces->services, bytes, sample, text, sizeof text);
   if (length < 0 && !*tags) return 0;
-  if (!length || (length > 0 && kind == STACKS_ALL)) taken = stack_traces_take_native(traces, from, depth, frames);
-  if (length > 0 && taken) taken = stack_traces_stop_at_python(traces, frames, taken);
+  trace.depth = 0;
+  if (!length || (length > 0 && kind == STACKS_ALL))
+    trace.depth = stack_traces_take_native(traces, from, depth, trace.frames);
+  if (length > 0) trace.depth = stack_traces_stop_at_python(traces, trace.frames, trace.depth);
   stack_traces_lock(traces);
-  if (length > 0) taken = stack_traces_add_lines(traces, text, (size_t)length, frames, taken, depth);
-  if (*tags) taken = stack_traces_add_tags(traces, tags, frames, taken);
-  uint32_t number = stack_traces_add(traces, stack_traces_hash_of(frames, taken), frames, taken);
+  if (length > 0) trace.depth = stack_traces_add_lines(traces, text, (size_t)length, trace.frames, trace.depth, depth);
+  stack_trace_add_tags(&trace, tags);
+  uint32_t number = stack_traces_add(traces, &trace);
   stack_traces_unlock(traces);
   return number;
 }
 
 uint32_t stack_traces_record(struct stack_traces *traces, const void *from, uint32_t depth)
 {
-  void *frames[STACK_TRACE_MOST_FRAMES];
-  uint32_t taken = stack_traces_take_native(traces, from, depth, frames);
+  struct stack_trace trace;
+  trace.depth = stack_traces_take_native(traces, from, depth, trace.frames);
+  trace.tag_bytes = 0;
   stack_traces_lock(traces);
-  uint32_t number = stack_traces_add(traces, stack_traces_hash_of(frames, taken), frames, taken);
+  uint32_t number = stack_traces_add(traces, &trace);
   stack_traces_unlock(traces);
   return number;
 }

@@ -16,15 +16,13 @@ struct stack_trace {
   uint32_t users; /* 0: free */
   uint32_t next;  /* with the same hash, or in the list of free traces */
   uint32_t depth;
-  uint32_t unused;
-  /* The caller first: return addresses, and places in `lines` with STACK_TRACE_LINE, which no address has. */
+  uint32_t tag_bytes;
+  /* The caller first: return addresses, and places in `lines` with STACK_TRACE_LINE, which no address has. Behind them is the
+   * text of the tags, which is forgotten with the trace: a program may give each step a name. */
   void *frames[STACK_TRACE_MOST_FRAMES];
 };
 
 #define STACK_TRACE_LINE (UINTPTR_MAX / 2 + 1)
-
-/* How a line of tags begins, which is no frame. */
-#define STACK_TRACE_TAG "tag: "
 
 /* Code in memory. */
 struct stack_range {
@@ -95,8 +93,8 @@ void stack_options_set(struct stack_options *options, const struct stack_options
 
 /* ---- Taking ---- */
 
-/* The number of the stack of a call that allocates `bytes`; SIZE_MAX: whatever the sample is. `from` as below. The thread's
- * tags are its outermost line, and all of it if the options do not want the stack; not for a file, which has them beside the
+/* The number of the stack of a call that allocates `bytes`; SIZE_MAX: whatever the sample is. `from` as below. It has the
+ * thread's tags, and only these if the options do not want the stack; none for a file, which has them beside the
  * stacks. 0: nothing is wanted, or there is no host memory for it. */
 uint32_t stack_traces_take(struct stack_traces *traces, const struct stack_options *options, size_t bytes,
                            const void *from);

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 try:
     from . import _hipmm
@@ -297,19 +297,24 @@ class using:
             set_resource(previous)
 
 
-@contextlib.contextmanager
-def tag(name: str) -> Iterator[None]:
+class tag(contextlib.ContextDecorator):
     """with tag("layer 7"): what this thread allocates meanwhile is for layer 7; also a decorator, @tag("loss").
 
     `recording`, `tracking` and `guard` keep the tags of each block. `hipmm report` colours and sums blocks by the innermost, and
-    shows the outermost as steps of the program. Other threads have tags of their own, so that memory which PyTorch's backward
-    pass allocates has none; and a coroutine leaves its own to those that run while it waits. `name` has at most 63 bytes in UTF-8
-    and no control characters (ArgumentError). StateError if the names of the thread's tags have more than 255 bytes.
+    shows the outermost as steps of the program. Other threads have tags of their own, so memory that PyTorch's backward
+    pass allocates has none. The thread that begins a tag must end it, and tags must end in the reverse order: a generator or a
+    coroutine that waits within a tag leaves it to what runs meanwhile. A decorated generator or async function has the tag
+    only in the call that makes it, not while it runs. `name` has at most 63 bytes in UTF-8 and no control characters
+    (ArgumentError). StateError if the names of the thread's tags have more than 255 bytes, counting one more for each.
     """
-    _hipmm.push_tag(name)
-    try:
-        yield
-    finally:
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        _hipmm.push_tag(self._name)
+
+    def __exit__(self, *_: object) -> None:
         _hipmm.pop_tag()
 
 

@@ -198,6 +198,17 @@ def test_tags_nest_in_each_thread():
     assert tags == [["step 3 / größe"], ["step 3 / loss"], [], ["step 3"], []]
 
 
+@pytest.mark.graph({"runtime": "software", "stack": [{"type": "tracking", "report_at_end": False}, "device"]})
+def test_a_tag_may_be_used_again():
+    tag, kept = hipmm.tag("layer"), []
+    with tag, tag:
+        kept.append(allocate())
+    with tag:
+        kept.append(allocate())
+    kept.append(allocate())
+    assert re.findall("tag: (.*)", hipmm.resource().report()) == ["layer / layer", "layer"]
+
+
 @pytest.mark.parametrize(("name", "error", "message"), [
     ("", hipmm.ArgumentError, "empty"), ("a" * 64, hipmm.ArgumentError, "63 bytes"), ("ä" * 32, hipmm.ArgumentError, "63 bytes"),
     ("a\nb", hipmm.ArgumentError, "control characters"), ("a\0b", ValueError, "null"), ("\udc80", UnicodeEncodeError, "surrogates"),

@@ -10,6 +10,7 @@
 
 cat >program.c <<'END'
 #include <hipmm/hipmm.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 static void ask(const char *tag, size_t bytes)
@@ -17,9 +18,17 @@ static void ask(const char *tag, size_t bytes)
   void *ptr = NULL;
   if ((tag && hipmm_tag_push(tag)) || hipmm_allocate(NULL, bytes, NULL, &ptr) || (tag && hipmm_tag_pop())) abort();
 }
+static void *end_inside_a_step(void *unused)
+{
+  (void)unused;
+  if (hipmm_tag_push("pass")) abort();
+  ask(NULL, 1 << 10);
+  return NULL;
+}
 int main(void)
 {
   char step[20];
+  pthread_t thread;
   if (hipmm_init_from_file("hipmm.json")) return 1;
   for (int i = 0; i < 3; i++) {
     snprintf(step, sizeof step, "step %d", i);
@@ -30,11 +39,18 @@ int main(void)
     if (hipmm_tag_pop()) return 3;
     ask(NULL, 1 << 18);
   }
+  if (hipmm_tag_push("pass")) return 4;
+  ask(NULL, 1 << 10);
+  for (int i = 0; i < 70; i++)
+    if (pthread_create(&thread, NULL, end_inside_a_step, NULL) || pthread_join(thread, NULL)) return 5;
+  ask(NULL, 1 << 10);
+  if (hipmm_tag_pop()) return 6;
+  ask(NULL, 1 << 10);
   return 0;
 }
 END
 libraries=$(cd "$top_builddir/.libs" && pwd)
-${CC:-cc} -I"$top_srcdir/include" -o program program.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
+${CC:-cc} -I"$top_srcdir/include" -pthread -o program program.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
 cat >hipmm.json <<'END'
 {"runtime": "software", "stack": [{"type": "recording", "file": "tags.record"}, "pool", "device"]}
 END
@@ -48,17 +64,18 @@ import json, sys
 summary = json.load(open(sys.argv[1]))
 MIB = 1 << 20
 groups = {group["tag"]: (group["blocks"], group["bytes"]) for group in summary["peak"]["by_tag"]}
-assert groups == {"layer <7>": (3, 9 * MIB), 'loss "é" from x in y': (3, 3 * MIB), None: (3, 3 * MIB // 4),
+assert groups == {"layer <7>": (3, 9 * MIB), 'loss "é" from x in y': (3, 3 * MIB), None: (4, 3 * MIB // 4 + 1024), "pass": (72, 72 * 1024),
                   "step 0": (1, MIB // 2), "step 1": (1, MIB // 2), "step 2": (1, MIB // 2)}, groups
 assert summary["end"]["by_tag"] == summary["peak"]["by_tag"]
 assert [(mark["name"], mark["event"], mark["end"]) for mark in summary["marks"]] == [
-    ("step 0", 0, 3), ("step 1", 4, 7), ("step 2", 8, 11)], summary["marks"]
+    ("step 0", 0, 3), ("step 1", 4, 7), ("step 2", 8, 11), ("pass", 12, 84)] + [
+    ("pass", 13 + i, 14 + i) for i in range(70)], summary["marks"]
 assert 'The tag with most of the peak is "layer <7>": 9 MiB (63 %) in 3 blocks.' in summary["findings"], summary["findings"]
 END
 }
 tells tags.record
 run 0 report tags.record
-prints '         3 blocks  tag layer <7>' '         3 blocks  no tag' '         1 block   tag step 2'
+prints '         3 blocks  tag layer <7>' '         4 blocks  no tag' '         1 block   tag step 2'
 
 # Conversions keep them.
 run 0 convert -o again.record tags.record
@@ -68,7 +85,7 @@ run 0 convert --format pprof -o tags.pprof tags.record
 python3 - <<'END' || fail "the trace or the profile lacks tags"
 import json
 tags = [event["args"].get("tag") for event in json.load(open("tags.json"))["traceEvents"] if event["ph"] == "b"]
-assert tags == [tag for i in range(3) for tag in ("layer <7>", 'loss "é" from x in y', "step %d" % i, None)], tags
+assert tags == [tag for i in range(3) for tag in ("layer <7>", 'loss "é" from x in y', "step %d" % i, None)] + 72 * ["pass"] + [None], tags
 profile = open("tags.pprof", "rb").read()
 assert all(word.encode() in profile for word in ("tag", "layer <7>", 'loss "é" from x in y', "step 2"))
 assert profile.count("[no call stack]".encode()) == 1
@@ -80,7 +97,7 @@ fi
 
 # The page colours and groups by tag, and no tag ends its data.
 run 0 report -o page.html tags.record
-grep -q '"tags":\[null,"layer \\u003c7>","loss \\"é\\" from x in y","step 0","step 1","step 2"\]' page.html ||
+grep -q '"tags":\[null,"layer \\u003c7>","loss \\"é\\" from x in y","step 0","step 1","step 2","pass"\]' page.html ||
   fail "the page lacks the tags"
 [ "$(grep -c '<option value="tag">' page.html)" = 2 ] || fail "the page has no choice of tags"
 if installed node "the page's script"; then
@@ -88,18 +105,43 @@ if installed node "the page's script"; then
 fi
 
 # Records of before: the same bytes but for the number of the format and the tags.
-sed 's/ask("[^,]*,/ask(NULL,/; s/hipmm_tag_pop()/0/; s/hipmm_tag_push(step)/0/' program.c >plain.c
-${CC:-cc} -I"$top_srcdir/include" -o program plain.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
+sed 's/ask("[^,]*,/ask(NULL,/; s/hipmm_tag_pop()/0/; s/hipmm_tag_push([^)]*)/0/' program.c >plain.c
+${CC:-cc} -I"$top_srcdir/include" -pthread -o program plain.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
 sed -i s/tags.record/plain.record/ hipmm.json
 ./program 2>err || fail "the program without tags ends with $?: $(cat err)"
 for format in 1 2 3; do
   { printf 'hipmm record %s\n' $format && tail -c +16 plain.record; } >old.record
   run 0 report --json old.record
-  python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); sys.exit(s["events"] != 12 or "by_tag" in s["peak"] or s["marks"] != [])' \
+  python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); sys.exit(s["events"] != 85 or "by_tag" in s["peak"] or s["marks"] != [])' \
     "$work/out" || fail "a record of format $format is read wrongly"
 done
 run 0 report -o page.html old.record
 grep -q '"tags":\[\]' page.html || fail "a page without tags has some"
+
+# More tags and steps than the report has numbers for: it does not say that their blocks have none.
+cat >many.c <<'END'
+#include <hipmm/hipmm.h>
+#include <stdio.h>
+int main(void)
+{
+  char step[20];
+  void *ptr;
+  if (hipmm_init_from_file("hipmm.json")) return 1;
+  for (int i = 0; i < 66000; i++) {
+    snprintf(step, sizeof step, "step %d", i);
+    if (hipmm_tag_push(step) || hipmm_allocate(NULL, 256, NULL, &ptr) || hipmm_tag_pop()) return 2;
+  }
+  return 0;
+}
+END
+${CC:-cc} -I"$top_srcdir/include" -o many many.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
+sed -i s/plain.record/many.record/ hipmm.json
+./many 2>err || fail "the program of many tags ends with $?: $(cat err)"
+run 0 report many.record
+prints '       466 blocks  tag (others)' 'Of 66000 steps of the program the report has the first '
+grep -q 'no tag' "$work/out" && fail "blocks with tags are said to have none"
+run 0 report -o many.html many.record
+grep -q '"step 65533"\]' many.html || fail "the page has other tags than the first"
 
 # Names that no program gives are shown, not obeyed.
 python3 - <<'END'

@@ -88,6 +88,52 @@ static void lists_tags_behind_stacks(void **state)
   fixture_free(ptr, 1000, NULL);
 }
 
+/* Steps have names of their own, however many there are. */
+static void forgets_tags(void **state)
+{
+  enum { STEPS = 5000, FIRST = 100 };
+  char step[20];
+  int64_t metadata = 0;
+  (void)state;
+  fixture_start("'stack': ['tracking', 'pool', 'device']");
+  for (int i = 0; i < STEPS; i++) {
+    if (i == FIRST) metadata = fixture_value("tracking", "metadata_bytes");
+    snprintf(step, sizeof step, "step %d", i);
+    assert_ok(hipmm_tag_push(step));
+    fixture_free(fixture_allocate(64, NULL), 64, NULL);
+    assert_ok(hipmm_tag_pop());
+  }
+  assert_int_equal(fixture_value("tracking", "metadata_bytes"), metadata);
+}
+
+/* Each depth is another trace. */
+static __attribute__((noinline)) void *allocate_at_depth(unsigned depth)
+{
+  void *volatile ptr = depth ? allocate_at_depth(depth - 1) : fixture_allocate(64, NULL);
+  return ptr;
+}
+
+/* The outermost frames make room for them. */
+static void lists_the_longest_tags(void **state)
+{
+  enum { TAGS = 127, FRAMES = 70 };
+  char wanted[10 + 4 * TAGS] = "  tag: a";
+  (void)state;
+  fixture_start("'stack': [{'type': 'tracking', 'stacks': 'all', 'stack_sample': 0, 'stack_depth': 64}, 'device']");
+  for (int i = 0; i < TAGS; i++) {
+    assert_ok(hipmm_tag_push("a"));
+    if (i) strcat(wanted, " / a");
+  }
+  assert_status(hipmm_tag_push("a"), HIPMM_E_STATE);
+  void *ptr = allocate_at_depth(FRAMES);
+  for (int i = 0; i < TAGS; i++) assert_ok(hipmm_tag_pop());
+  const char *text = listed();
+  assert_contains(text, wanted);
+  assert_contains(text, "  #20 in ");
+  assert_int_equal(count_of(text, "tag: "), 1);
+  fixture_free(ptr, 64, NULL);
+}
+
 /* The whole list, through what stands above, however much the log would name. */
 static void gives_the_list_as_text(void **state)
 {
@@ -201,13 +247,6 @@ static void takes_as_many_frames_as_it_is_told_to(void **state)
   assert_contains(text, "#2 in ");
   assert_null(strstr(text, "#3 in "));
   fixture_free(ptr, 1000, NULL);
-}
-
-/* Each depth is another trace. */
-static __attribute__((noinline)) void *allocate_at_depth(unsigned depth)
-{
-  void *volatile ptr = depth ? allocate_at_depth(depth - 1) : fixture_allocate(64, NULL);
-  return ptr;
 }
 
 static void keeps_each_trace_once_and_forgets_it(void **state)
@@ -517,6 +556,8 @@ static const struct CMUnitTest others[] = {
     TEST(lists_what_is_allocated),
     TEST(lists_tags),
     TEST(lists_tags_behind_stacks),
+    TEST(lists_the_longest_tags),
+    TEST(forgets_tags),
     TEST(gives_the_list_as_text),
     TEST(gives_traces_as_text),
     TEST(says_what_is_left_in_the_end),

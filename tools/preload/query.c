@@ -276,9 +276,10 @@ static void query_amend_attribute(const struct block *block, int attribute, void
   if (!hipmm_share_export_pointer(block->served->resources[KIND_DEVICE], block_start(block), &pointer))
     *(unsigned char *)data = 1;
   else if (block_bytes(block) >= worth_a_word)
-    message_write_once(&is_written,
-                       "a library asked whether other processes can open a block, as for a direct copy; no: %s",
-                       hipmm_last_error_message());
+    message_write_once(
+        &is_written,
+        "a library asked whether other processes can open a block, as it does before direct copies; they cannot: %s",
+        hipmm_last_error_message());
 }
 
 /* Whether the driver's answer is not the block's. */

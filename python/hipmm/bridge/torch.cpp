@@ -559,6 +559,7 @@ std::string running_operator()
   const std::shared_ptr<void> node = find ? find() : nullptr;
   if (!node) return {};
   const std::type_info *type = (*static_cast<const std::type_info *const *const *>(node.get()))[-1];
+  if (!type) return {}; /* compiled without types */
   const std::unique_ptr<char, void (*)(void *)> text{abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr),
                                                      std::free};
   std::string name = text ? text.get() : type->name();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_log.c: allocation logs of every format: hipmm's record, RMM's CSV, and those of other tools. */
+#include "../../../core/base/record_format.h"
 #include "../../../tools/command/trace/rows.h"
 #include "../../../tools/command/trace/trace.h"
 #include "fuzz.h"
@@ -19,10 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   const char *file = fuzz_file(data, bytes);
   struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
   uint64_t n = 0;
+  size_t tag_bytes;
   FUZZ_REQUIRE(rows || strncmp(message, file, strlen(file)) == 0);
+  if (rows) trace_rows_want_all(rows);
   while (rows && (state = trace_rows_next(rows, &row)) == TRACE_LINE) {
     const char *stack = trace_rows_stack(rows, row.stack);
-    FUZZ_REQUIRE(row.action <= TRACE_FREE_FAILURE && (!stack || strlen(stack) < 1 << 20));
+    FUZZ_REQUIRE(row.action <= TRACE_MARK_END && (!stack || strlen(stack) < 1 << 20));
+    FUZZ_REQUIRE(!trace_rows_tag(rows, &row, &tag_bytes) || (tag_bytes && tag_bytes <= RECORD_MOST_TAG_BYTES));
     FUZZ_REQUIRE(++n <= 16 * bytes + 16);
   }
   if (rows && state == TRACE_LINE_ERROR) FUZZ_REQUIRE(strncmp(trace_rows_message(rows), file, strlen(file)) == 0);

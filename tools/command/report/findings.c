@@ -92,10 +92,11 @@ static bool findings_tell_tag(struct findings *findings)
   struct moment_groups groups;
   if (!blocks->tag_names.n) return true;
   if (!moment_group(blocks, (struct moment){.event = findings->peak}, MOMENT_BY_TAG, &groups)) return false;
-  const struct moment_group *most = groups.n && !groups.items[0].key && groups.n > 1 ? &groups.items[1] : groups.items;
-  if (groups.n && most->key)
+  const struct moment_group *most = groups.items, *end = most + groups.n;
+  while (most < end && (!most->key || most->key == BLOCKS_OTHERS)) most++;
+  if (most < end)
     output_add_sentence(findings->sentences, "The tag with most of the peak is \"%s\": %s (%u %%) in %llu block%s.",
-                        stack_texts_get(&blocks->tag_names, (uint32_t)most->key), UNITS_BYTES(most->bytes),
+                        blocks_tag_name(blocks, (uint32_t)most->key), UNITS_BYTES(most->bytes),
                         findings_percent(most->bytes, groups.bytes), (unsigned long long)most->blocks,
                         text_plural(most->blocks));
   free(groups.items);

@@ -79,7 +79,7 @@ static bool html_json(const struct html *html)
       snprintf(name, sizeof name, "(call stack %u: the page has room for fewer)", i);
     json_array_append_new(names, output_json_string(name));
   }
-  for (uint32_t i = 0; i < html->blocks->tag_names.n && i <= UINT16_MAX; i++)
+  for (uint32_t i = 0; i < html->blocks->tag_names.n && i < BLOCKS_OTHERS; i++)
     json_array_append_new(tags, output_json_string(stack_texts_get(&html->blocks->tag_names, i)));
   json_object_set_new(object, "tags", tags);
   json_object_set_new(object, "stacks", stacks);

@@ -161,7 +161,7 @@
   const eventName = event => "event " + count(event) + (hasTimes ? " (" + seconds(timeOf(event)) + ")" : "");
   const streamName = index => summary.streams[index] ? "stream " + summary.streams[index].name : "other streams";
   const threadName = index => summary.threads[index] ? "thread " + summary.threads[index].name : "other threads";
-  const tagName = index => summary.tags[index] || "no tag";
+  const tagName = index => summary.tags[index] || (index ? "other tags" : "no tag");
   // "#3 in name+0x12 from file (+0x34)": the name. "#3 in name from folder/file.py:7": "name file.py:7".
   const frameName = line => {
     const found = / in (.*?)(?:\+0x[0-9a-f]+)? from (\S+)/.exec(line);

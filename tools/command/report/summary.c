@@ -218,8 +218,8 @@ static json_t *summary_marks(const struct blocks *blocks, json_t *findings)
                                            (json_int_t)mark->from, "end", end));
   }
   if (blocks->n_marks > SUMMARY_MARKS)
-    output_add_sentence(findings, "Of %zu steps of the program the report has the first %d.", blocks->n_marks,
-                        SUMMARY_MARKS);
+    output_add_sentence(findings, "Of %zu steps of the program the report has the first %d.",
+                        blocks->n_marks + blocks->more_marks, SUMMARY_MARKS);
   return array;
 }
 

@@ -26,7 +26,8 @@ struct blocks_reader {
   uint32_t tags, tag; /* of that log, and their innermost: those of the block before, mostly */
   int64_t first_time;
   size_t n_open;
-  uint32_t open_marks[BLOCKS_OPEN_MARKS]; /* those that have not ended, in order */
+  uint32_t open_marks[BLOCKS_OPEN_MARKS]; /* those that have not ended, in order, without those of tags */
+  struct key_map tag_marks;               /* by thread: index + 1 of the mark of its outermost tag */
 };
 
 /* The index of a value. False: out of memory. */
@@ -72,7 +73,7 @@ static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *r
          (!*index_out || key_map_put(&reader->stacks, key, *index_out));
 }
 
-/* Notes the tag of the last block; of one for which there is no number left none. False: out of memory. */
+/* Notes the tag of the last block. False: out of memory. */
 static bool blocks_note_tag(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
   struct blocks *blocks = reader->blocks;
@@ -81,13 +82,14 @@ static bool blocks_note_tag(struct blocks_reader *reader, const struct trace_row
   if (!row->tags) return true;
   if (reader->tags_of != rows || reader->tags != row->tags) {
     const char *tag = trace_rows_tag(rows, row, &bytes);
-    snprintf(name, sizeof name, "%.*s", tag ? (int)bytes : 0, tag ? tag : "");
-    if (!stack_texts_add(&blocks->tag_names, name, &reader->tag)) return false;
+    reader->tag = 0;
+    if (tag) snprintf(name, sizeof name, "%.*s", (int)bytes, tag);
+    if (tag && !stack_texts_add(&blocks->tag_names, name, &reader->tag)) return false;
     reader->tags_of = rows;
     reader->tags = row->tags;
   }
   if (!array_grow_zeroed(&blocks->tags, blocks->n - 1, &blocks->n_tags, sizeof *blocks->tags)) return false;
-  blocks->tags[blocks->n - 1] = reader->tag <= UINT16_MAX ? (uint16_t)reader->tag : 0;
+  blocks->tags[blocks->n - 1] = reader->tag < BLOCKS_OTHERS ? (uint16_t)reader->tag : BLOCKS_OTHERS;
   return true;
 }
 
@@ -135,6 +137,8 @@ static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row
   struct blocks *blocks = reader->blocks;
   struct trace_pair pair;
   if (!blocks_add_event(reader, row->nanoseconds)) return false;
+  const uint64_t mark = key_map_get(&reader->tag_marks, row->thread);
+  if (mark) blocks->marks[mark - 1].to = (uint32_t)blocks->n_events; /* the thread may end without a word */
   bool is_failure = row->action == TRACE_ALLOCATE_FAILURE || row->action == TRACE_FREE_FAILURE;
   if (is_failure && !blocks->failures++)
     blocks->first_failure = (struct block_failure){row->bytes, (uint32_t)blocks->n_events - 1};
@@ -187,12 +191,14 @@ static bool blocks_add_mark(struct blocks_reader *reader, const struct trace_row
   bool good = !text || (line && stack_texts_add(&blocks->mark_names, line, &name));
   free(line);
   if (!good) return false;
+  if (row->action == TRACE_MARK_END && row->tags) return key_map_extract(&reader->tag_marks, row->thread), true;
   if (row->action == TRACE_MARK_END) return blocks_end_mark(reader, name, event), true;
-  if (blocks->n_marks == BLOCKS_MOST_MARKS) return true;
+  if (blocks->n_marks == BLOCKS_MOST_MARKS) return blocks->more_marks++, true;
   if (!array_grow(&blocks->marks, blocks->n_marks, &blocks->marks_capacity, sizeof *blocks->marks)) return false;
-  if (reader->n_open == BLOCKS_OPEN_MARKS) blocks_close_mark(reader, 0);
-  reader->open_marks[reader->n_open++] = (uint32_t)blocks->n_marks;
   blocks->marks[blocks->n_marks++] = (struct block_mark){event, BLOCK_IS_LIVE, name};
+  if (row->tags) return key_map_put(&reader->tag_marks, row->thread, blocks->n_marks);
+  if (reader->n_open == BLOCKS_OPEN_MARKS) blocks_close_mark(reader, 0);
+  reader->open_marks[reader->n_open++] = (uint32_t)blocks->n_marks - 1;
   return true;
 }
 
@@ -280,6 +286,7 @@ bool blocks_read(struct blocks_list *list, struct trace_logs *logs)
     key_map_clear(&reader->logs);
     key_map_clear(&reader->stacks);
     key_map_clear(&reader->lines);
+    key_map_clear(&reader->tag_marks);
   }
   free(readers.items);
   trace_logs_close(logs);
@@ -310,6 +317,11 @@ void blocks_list_clear(struct blocks_list *list)
   free(list->items);
   trace_spaces_clear(&list->spaces);
   *list = (struct blocks_list){0};
+}
+
+const char *blocks_tag_name(const struct blocks *blocks, uint32_t tag)
+{
+  return tag == BLOCKS_OTHERS ? "(others)" : stack_texts_get(&blocks->tag_names, tag);
 }
 
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes)

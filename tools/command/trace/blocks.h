@@ -21,7 +21,7 @@ struct block {
 /* No memory is larger, so that the sums of blocks are numbers of JSON. */
 #define BLOCKS_MOST_BYTES (UINT64_C(1) << 48)
 
-/* The index of the streams or threads for which there is no index left. */
+/* The index of the streams, threads or tags for which there is no index left. */
 enum { BLOCKS_OTHERS = UINT16_MAX };
 
 /* Values that blocks refer to by index, in the order of their first use; at most BLOCKS_OTHERS. */
@@ -71,6 +71,7 @@ struct blocks {
   struct segments segments;              /* if the log names them; then `held` is their sum */
   struct block_mark *marks;              /* in order of their begin */
   size_t n_marks, marks_capacity;
+  size_t more_marks; /* that were left out */
   struct stack_texts mark_names;
 };
 
@@ -96,12 +97,15 @@ static inline uint64_t blocks_stack_blocks(const struct blocks *blocks, const st
   return stack_sample_blocks(blocks->stack_sample, block->bytes, block->stack);
 }
 
-/* The number of a block's tag in tag_names; 0: it has none. */
+/* The number of a block's tag in tag_names, or BLOCKS_OTHERS; 0: it has none. */
 static inline uint32_t blocks_tag(const struct blocks *blocks, const struct block *block)
 {
   const size_t i = (size_t)(block - blocks->items);
   return i < blocks->n_tags ? blocks->tags[i] : 0;
 }
+
+/* "(others)" for BLOCKS_OTHERS; NULL for 0. Valid until the next call. */
+const char *blocks_tag_name(const struct blocks *blocks, uint32_t tag);
 
 enum { BLOCKS_STACK_NAME_BYTES = 240 };
 

@@ -95,7 +95,7 @@ static json_t *moment_group_json(const struct blocks *blocks, const struct momen
     json_object_set_new(object, "name", output_json_string(text));
     break;
   case MOMENT_BY_TAG:
-    json_object_set_new(object, "tag", output_json_string(stack_texts_get(&blocks->tag_names, (uint32_t)group->key)));
+    json_object_set_new(object, "tag", output_json_string(blocks_tag_name(blocks, (uint32_t)group->key)));
     break;
   default: json_object_set_new(object, "size", json_integer((json_int_t)group->key)); break;
   }
