@@ -57,6 +57,42 @@ static void try_small_and_end(void)
   interleave_end_thread();
 }
 
+static void free_shared_medium(void)
+{
+  if (!plugin->ops->deallocate(resource, shared_block, MEDIUM, HIPMM_ALIGNMENT, NULL))
+    __atomic_fetch_add(&n_frees, 1, __ATOMIC_RELAXED);
+}
+
+/* Frees the shared block, which merges with the memory in front of it; then its record is that of a block elsewhere. */
+static void free_shared_and_move(void)
+{
+  free_shared_medium();
+  get(10, MEDIUM - SMALL, NULL);
+  get(11, MEDIUM, NULL);
+}
+
+/* Two blocks that are neighbours, behind one that stays. */
+static void get_three(void)
+{
+  get_first();
+  get(12, MEDIUM, NULL);
+  get(13, MEDIUM, NULL);
+}
+
+/* Merges what is free, and cuts it twice: the second block begins where none did before, far from the others. */
+static void merge_and_cut(void)
+{
+  give(12, NULL);
+  give(13, NULL);
+  get(10, 8 * MEDIUM, NULL);
+  get(11, MEDIUM, NULL);
+}
+
+static void count_free(void)
+{
+  if (value("free_bytes") <= 0) interleave_note("nothing is free");
+}
+
 static void get_large(void)
 {
   get(8, LARGE, NULL);
@@ -221,6 +257,29 @@ static void begin_arena_with_shared_block(void)
   shared_block = device_take(FIRST, &bytes);
 }
 
+static void get_pair(void)
+{
+  get(12, MEDIUM, NULL);
+  get(FIRST, MEDIUM, NULL);
+  give(12, NULL);
+}
+
+/* What is in front of it and behind it is free. */
+static void begin_arena_with_shared_block_between(void)
+{
+  size_t bytes;
+  begin_arena();
+  interleave_alone(FIRST, get_pair);
+  n_frees = 0;
+  shared_block = device_take(FIRST, &bytes);
+}
+
+static void begin_arena_with_neighbours(void)
+{
+  begin_arena();
+  interleave_alone(FIRST, get_three);
+}
+
 /* The first thread has no arena yet. */
 static void begin_arena_beside_new(void)
 {
@@ -375,6 +434,13 @@ static const struct interleave_scenario scenarios[] = {
      {free_shared_and_get, free_shared},
      end_with_next_block,
      2},
+    {"arena: a second free while the record is used anew",
+     begin_arena_with_shared_block_between,
+     {free_shared_and_move, free_shared_medium},
+     end_with_one_free,
+     2},
+    {"arena: cuts beside a trim", begin_arena_with_neighbours, {merge_and_cut, trim}, end, 1},
+    {"arena: cuts beside a visit", begin_arena_with_neighbours, {merge_and_cut, count_free}, end, 1},
     {"arena: a first use beside a thread's end", begin_arena_beside_new, {use_small, use_small_and_end}, end, 2},
 };
 
