@@ -57,6 +57,42 @@ static void try_small_and_end(void)
   interleave_end_thread();
 }
 
+static void free_shared_medium(void)
+{
+  if (!plugin->ops->deallocate(resource, shared_block, MEDIUM, HIPMM_ALIGNMENT, NULL))
+    __atomic_fetch_add(&n_frees, 1, __ATOMIC_RELAXED);
+}
+
+/* Frees the shared block, which merges with the memory in front of it; then its record is that of a block elsewhere. */
+static void free_shared_and_move(void)
+{
+  free_shared_medium();
+  get(10, MEDIUM - SMALL, NULL);
+  get(11, MEDIUM, NULL);
+}
+
+/* Two blocks that are neighbours, behind one that stays. */
+static void get_three(void)
+{
+  get_first();
+  get(12, MEDIUM, NULL);
+  get(13, MEDIUM, NULL);
+}
+
+/* Merges what is free, and cuts it twice: the second block begins where none did before, far from the others. */
+static void merge_and_cut(void)
+{
+  give(12, NULL);
+  give(13, NULL);
+  get(10, 8 * MEDIUM, NULL);
+  get(11, MEDIUM, NULL);
+}
+
+static void count_free(void)
+{
+  if (value("free_bytes") <= 0) interleave_note("nothing is free");
+}
+
 static void get_large(void)
 {
   get(8, LARGE, NULL);
@@ -221,6 +257,29 @@ static void begin_arena_with_shared_block(void)
   shared_block = device_take(FIRST, &bytes);
 }
 
+static void get_pair(void)
+{
+  get(12, MEDIUM, NULL);
+  get(FIRST, MEDIUM, NULL);
+  give(12, NULL);
+}
+
+/* What is in front of it and behind it is free. */
+static void begin_arena_with_shared_block_between(void)
+{
+  size_t bytes;
+  begin_arena();
+  interleave_alone(FIRST, get_pair);
+  n_frees = 0;
+  shared_block = device_take(FIRST, &bytes);
+}
+
+static void begin_arena_with_neighbours(void)
+{
+  begin_arena();
+  interleave_alone(FIRST, get_three);
+}
+
 /* The first thread has no arena yet. */
 static void begin_arena_beside_new(void)
 {
@@ -375,6 +434,13 @@ static const struct interleave_scenario scenarios[] = {
      {free_shared_and_get, free_shared},
      end_with_next_block,
      2},
+    {"arena: a second free while the record is used anew",
+     begin_arena_with_shared_block_between,
+     {free_shared_and_move, free_shared_medium},
+     end_with_one_free,
+     2},
+    {"arena: cuts beside a trim", begin_arena_with_neighbours, {merge_and_cut, trim}, end, 1},
+    {"arena: cuts beside a visit", begin_arena_with_neighbours, {merge_and_cut, count_free}, end, 1},
     {"arena: a first use beside a thread's end", begin_arena_beside_new, {use_small, use_small_and_end}, end, 2},
 };
 
@@ -401,17 +467,20 @@ static void finds_each_mistake(void **state)
 {
   /* A search of all scenarios up to the right one takes a minute. */
   static const struct {
-    const char *mistake, *scenario;
-  } rows[] = {[NO_FENCE] = {"gates without the fence", "pool: a thread's end beside a trim"},
-              [NO_WAIT_AT_GATES] = {"gates without a wait for who is inside", "pool: a hit beside a trim"},
-              [NO_CLAIM] = {"a claim in two steps", "pool: a block freed twice"},
-              [WEAK_END] = {"a thread's end without release", "pool: a thread's end beside a trim"},
-              [WEAK_OPENING] = {"a gate that opens without release", "pool: a hit beside a trim"}};
+    enum interleave_mistake mistake;
+    const char *name, *scenario;
+  } rows[] = {{NO_FENCE, "gates without the fence", "pool: a thread's end beside a trim"},
+              {NO_WAIT_AT_GATES, "gates without a wait for who is inside", "pool: a hit beside a trim"},
+              {NO_CLAIM, "a claim in two steps", "pool: a block freed twice"},
+              {NO_CLAIM, "a claim of an arena's block in two steps", "arena: a block freed twice"},
+              {WEAK_END, "a thread's end without release", "pool: a thread's end beside a trim"},
+              {WEAK_OPENING, "a gate that opens without release", "pool: a hit beside a trim"}};
   (void)state;
-  for (interleave_mistake = NO_MISTAKE + 1; interleave_mistake < MISTAKES; interleave_mistake++) {
+  for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
     size_t i = 0;
-    while (i < SCENARIOS && strcmp(scenarios[i].name, rows[interleave_mistake].scenario)) i++;
-    assert_true(i < SCENARIOS && interleave_finds(&scenarios[i], 1, rows[interleave_mistake].mistake, NULL));
+    while (i < SCENARIOS && strcmp(scenarios[i].name, rows[row].scenario)) i++;
+    interleave_mistake = rows[row].mistake;
+    assert_true(i < SCENARIOS && interleave_finds(&scenarios[i], 1, rows[row].name, NULL));
   }
 }
 

@@ -13,8 +13,7 @@ enum interleave_mistake {
   NO_WAIT_AT_GATES, /* gates are shut, and nobody waits for the owners inside */
   NO_CLAIM,         /* a block's state is looked at, and then changed */
   WEAK_END,         /* a thread that ends says so before its cache is as it left it */
-  WEAK_OPENING,     /* a gate is opened before what was done behind it */
-  MISTAKES
+  WEAK_OPENING      /* a gate is opened before what was done behind it */
 };
 
 extern enum interleave_mistake interleave_mistake;

@@ -255,6 +255,21 @@ static void gives_the_memory_of_unused_records_back(void **state)
   assert_in_range(blocks_resident_bytes(&blocks), 1, before + 65536);
 }
 
+/* Threads with the lock of a local arena divide a superblock while another thread trims. */
+static void keeps_the_map_of_what_is_on_loan(void **state)
+{
+  enum { FAR = 32 << 20 };
+  (void)state;
+  assert_true(address_map_cover(&blocks.map, START, GIB));
+  uint32_t superblock = block_new(&blocks, START, 2 * FAR);
+  block_set_state(block_of(&blocks, superblock), BLOCK_ON_LOAN);
+  address_map_set(&blocks.map, START + FAR, 7);
+  address_map_set(&blocks.map, START + 4 * FAR, 7);
+  blocks_trim(&blocks);
+  assert_int_equal(address_map_get(&blocks.map, START + FAR), 7);
+  assert_int_equal(address_map_get(&blocks.map, START + 4 * FAR), 0);
+}
+
 static void uses_short_runs_of_records_again_after_a_trim(void **state)
 {
   (void)state;
@@ -355,6 +370,7 @@ int main(void)
       TEST(moves_the_start_of_a_block),
       TEST(has_no_record_when_all_are_in_use),
       TEST(gives_the_memory_of_unused_records_back),
+      TEST(keeps_the_map_of_what_is_on_loan),
       TEST(uses_short_runs_of_records_again_after_a_trim),
       TEST(gives_a_block_to_one_claimer),
       TEST(maps_addresses_that_a_process_has),
