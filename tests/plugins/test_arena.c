@@ -244,6 +244,37 @@ static void takes_the_smaller_of_two_free_blocks(void **state)
   fixture_drop_stream(stream);
 }
 
+/* What an arena of a stream gives back is still in use by that stream's work. */
+static void orders_the_superblocks_that_a_stream_gives_back(void **state)
+{
+  enum { BLOCKS = 240, BYTES = 64 << 10, LARGE_BYTES = 8 << 20 };
+  static const char *const records[] = {"lazy", "on_free", "auto"};
+  void *blocks[BLOCKS];
+  (void)state;
+  for (int row = 0; row < 3 * 3; row++) {
+    char runtime[100], graph[200];
+    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", 1 + row / 3);
+    snprintf(graph, sizeof graph,
+             "'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB', 'record': '%s'}, 'device']",
+             records[row % 3]);
+    fixture_start_with(runtime, graph);
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
+    assert_ok(hipmm_stream_retain(0, first));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, first);
+    for (int i = 0; i < BLOCKS; i++) assert_int_equal(fixture_hip()->MemsetAsync(blocks[i], 1, BYTES, first), 0);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, first);
+    void *large = fixture_allocate(LARGE_BYTES, second);
+    assert_int_equal(fixture_hip()->MemsetAsync(large, 2, LARGE_BYTES, second), 0);
+    assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+    assert_true(fixture_holds(large, 2, LARGE_BYTES));
+    fixture_free(large, LARGE_BYTES, second);
+    assert_ok(hipmm_stream_retire(0, first));
+    fixture_drop_stream(first);
+    fixture_drop_stream(second);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 /* One after the other goes to another stream, which waits for each. */
 static void lets_another_stream_have_each_of_several_free_blocks(void **state)
 {
@@ -801,6 +832,7 @@ int main(void)
       TEST(exchanges_small_chunks_for_a_large_one),
       TEST(serves_a_large_block_from_what_is_idle_in_superblocks),
       TEST(takes_the_smaller_of_two_free_blocks),
+      TEST(orders_the_superblocks_that_a_stream_gives_back),
       TEST(lets_another_stream_have_each_of_several_free_blocks),
       TEST(waits_for_the_device_only_where_that_gives_memory),
       TEST(uses_the_last_of_its_memory_before_it_waits),
