@@ -57,7 +57,8 @@ class CommandLine(unittest.TestCase):
         for words, message in (
             ("native", "two turns of two allocators"),
             ("native hipmm --turns 1", "two turns of two allocators"),
-            ("native malloc", "invalid choice: 'malloc'"),
+            ("native malloc", "malloc is not native, expandable, hipmm or run"),
+            ("native native:hipmm.json", "native:hipmm.json is not native, expandable, hipmm or run"),
         ):
             self.refuses("torch_turns.py", words, message)
 
