@@ -77,7 +77,7 @@ STAND_IN = """
     if "--fail" in words:
         sys.exit("no more memory")
     rank = int(os.environ.get("RANK", 0))
-    print(json.dumps({"words": words, "rank": rank, "most_bytes_held": 100 + rank}), flush=True)
+    print(json.dumps({"words": words, "rank": rank, "most_bytes_held": 100 + rank, "graph": os.environ.get("HIPMM_CONFIG")}), flush=True)
 """
 
 
@@ -95,6 +95,11 @@ class Turns(unittest.TestCase):
         self.assertEqual(said["as_fast"], [1.25, 1.0])
         words = said["trainings"][1]["words"]
         self.assertEqual(words, "--allocator hipmm --turn 10 --steps 70 --model graphs".split())
+        self.assertEqual(said["warm_up_seconds"], [2.0, 1.6, 2.0])
+
+    def test_two_graphs(self):
+        done = run(self.folder / "torch_turns.py", "hipmm:/one.json", "hipmm:/two.json", "--turns", 2)
+        self.assertEqual([one["graph"] for one in json.loads(done.stdout)["trainings"]], ["/one.json", "/two.json"])
 
     def test_until_the_time_is_over(self):
         done = run(self.folder / "torch_turns.py", "native", "hipmm", "--turns", 60, "--seconds", 0)
