@@ -16,7 +16,6 @@ import gdb
 
 LISTED = "'core/stack/stack_list.c'::first"
 FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
-FREE_STATES = ("free", "ready")
 
 
 class Unreadable(Exception):
@@ -106,31 +105,32 @@ def stream_handle(streams, number):
     return int(streams["items"][number]["handle"]) if number else 0
 
 
-def sub_allocator_blocks(items, count, states, streams, hidden):
-    kind = items.type.target()
-    names = ["start", "bytes", "state", "requested", "handle", "stream"]
-    for start, size, state, requested, handle, stream in records(int(items), kind, int(count), names):
+def sub_allocator_blocks(resource, heap, hidden, local_stream):
+    """All blocks of a heap. `local_stream` gives the stream of a local arena, whose free blocks are that stream's."""
+    blocks, streams = heap["blocks"], heap["streams"]
+    states = words_of(resource.kind("enum block_state"))
+    names = ["start", "bytes", "state", "requested", "handle", "stream", "arena"]
+    found = records(int(blocks["items"]), blocks["items"].type.target(), int(blocks["count"]), names)
+    for start, size, state, requested, handle, stream, arena in found:
         word = states[state]
         if word in hidden:
             continue
+        if word == "free" and arena:
+            stream = local_stream(arena)
         if word == "live":
             yield start, size, word, requested, handle
-        elif word in FREE_STATES and not stream:
-            yield start, size, "free", None, None
+        elif word == "free" and not stream:
+            yield start, size, word, None, None
         else:
-            is_pending = word in FREE_STATES or word == "pending"
+            is_pending = word in ("free", "pending")
             yield start, size, "pending" if is_pending else word, None, stream_handle(streams, stream) if is_pending else None
 
 
 def arena_at(resource, address):
-    """The arena's ranges, and the free blocks of its heap."""
+    """The blocks of an arena: those in superblocks take the place of the superblock."""
     arena = gdb.Value(address).cast(resource.kind("struct arena").pointer()).dereference()
-    ranges, heap = arena["global"]["ranges"], arena["global"]["heap"]
-    states, hidden = words_of(resource.kind("enum range_state")), ("unused", "reserved", "superblock")
-    yield from sub_allocator_blocks(ranges["items"], ranges["count"], states, heap["streams"], hidden)
-    states = words_of(resource.kind("enum block_state"))
-    hidden = [word for word in states.values() if word not in FREE_STATES]
-    yield from sub_allocator_blocks(heap["blocks"]["items"], heap["blocks"]["count"], states, heap["streams"], hidden)
+    hidden = ("unused", "reserved", "on loan")
+    return sub_allocator_blocks(resource, arena["heap"], hidden, lambda number: int(arena["locals"][number]["stream"]))
 
 
 def arena_blocks(resource):
@@ -140,11 +140,9 @@ def arena_blocks(resource):
 def pool_blocks(resource):
     """The arena for the heaps of threads divides blocks on loan, so its blocks take their place."""
     pool = resource.instance["self"].cast(resource.kind("struct pool").pointer()).dereference()
-    blocks = pool["heap"]["blocks"]
-    states = words_of(resource.kind("enum block_state"))
     arena = int(pool["heaps"]["arena"])
     hidden = ("unused", "on loan") if arena else ("unused",)
-    yield from sub_allocator_blocks(blocks["items"], blocks["count"], states, pool["heap"]["streams"], hidden)
+    yield from sub_allocator_blocks(resource, pool["heap"], hidden, None)
     if arena:
         yield from arena_at(resource, arena)
 
