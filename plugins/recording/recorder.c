@@ -13,6 +13,8 @@ enum { RECORDER_RETRY_EVENTS = 4096 };
  * are in one file then. */
 enum { RECORDER_EVENT_BYTES = 2 + 1 + RECORD_MOST_TAG_BYTES + 1 + RECORD_PUT_BYTES };
 
+_Static_assert(HIPMM_MOST_TAG_BYTES <= RECORD_MOST_TAG_BYTES, "a record has room for the tags of a thread");
+
 static struct recorder_thread *recorder_first(struct recorder *recorder)
 {
   return atomic_load_explicit(&recorder->threads, memory_order_acquire);
