@@ -73,11 +73,10 @@ struct spilling {
   hipmm_stream_t stream; /* of copies to pinned memory */
   hipmm_stream_t frees;  /* of buffers that are destroyed, whose work may not be over */
 
-  pthread_mutex_t lock;   /* of all below; around HIP calls that do not wait, and the policy */
-  pthread_cond_t changed; /* a buffer is not moved any more, or can be */
-  struct movable_list
-      idle[TIERS]; /* buffers on the device and in pinned memory that are not pinned; unpinned longest ago first */
-  uint64_t bytes[TIERS]; /* a buffer that goes from pinned memory to the file counts in both */
+  pthread_mutex_t lock;            /* of all below; around HIP calls that do not wait, and the policy */
+  pthread_cond_t changed;          /* a buffer is not moved any more, or can be */
+  struct movable_list idle[TIERS]; /* TIER_DEVICE, TIER_PINNED: what is not pinned; unpinned longest ago first */
+  uint64_t bytes[TIERS];           /* a buffer that goes from pinned memory to the file counts in both */
   uint64_t live_bytes;
   unsigned n_moving_out;
   uint64_t chances; /* for the thread: buffers that became idle, and room that was given back */

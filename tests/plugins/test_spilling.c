@@ -343,16 +343,22 @@ static void start_policy(struct policy *policy, uint64_t kinds)
   fixture_start(TIERS_BELOW(", 'pinned': 'host', 'pinned_limit': '6MiB', 'folder': '.', 'policy': 'mine'"));
 }
 
+/* The policy has moved the hottest buffer out, and nothing else. */
+static void start_with_the_hottest_out(struct policy *policy, struct hipmm_movable *movables[FEW])
+{
+  start_policy(policy, 1u << HIPMM_EVENT_RANK);
+  create_full(movables, FEW);
+  policy->first = movables[3];
+  assert_ok(hipmm_resource_trim(NULL, 6 * MIB));
+}
+
 /* The hottest buffer goes first, and on to the file: without the policy it would be the last. */
 static void moves_what_the_policy_wants(void **state)
 {
   static struct policy policy;
   struct hipmm_movable *movables[FEW];
   (void)state;
-  start_policy(&policy, 1u << HIPMM_EVENT_RANK);
-  create_full(movables, FEW);
-  policy.first = movables[3];
-  assert_ok(hipmm_resource_trim(NULL, 6 * MIB));
+  start_with_the_hottest_out(&policy, movables);
   assert_int_equal(value("spills"), 1);
   for (int i = 0; i < 3; i++) check(movables[i], (unsigned char)(i + 1), BYTES);
   assert_int_equal(value("restores"), 0);
@@ -371,10 +377,7 @@ static void sends_the_coldest_of_equal_ranks(void **state)
   static struct policy policy;
   struct hipmm_movable *movables[FEW];
   (void)state;
-  start_policy(&policy, 1u << HIPMM_EVENT_RANK);
-  create_full(movables, FEW);
-  policy.first = movables[3];
-  assert_ok(hipmm_resource_trim(NULL, 6 * MIB));
+  start_with_the_hottest_out(&policy, movables);
   policy.first = NULL;
   assert_ok(hipmm_resource_trim(NULL, 0)); /* of 3, 0 and 1, which pinned memory has then, 0 makes room for 2 */
   assert_int_equal(value("demotions"), 1);
