@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* torch_waiting.c: blocks that PyTorch freed while further streams had work on them, until the resource gets them. Called by
  * torch.c and torch_pools.c; never calls a resource under the lock. */
+#include "../base/deadline.h"
 #include "../runtime/hip.h"
 #include "torch_pools.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken after the lock of torch_pools.c */
 static struct cached *waiting, **last = &waiting;        /* the first that was freed comes first */
@@ -121,12 +121,10 @@ static void torch_waiting_end(void)
 void torch_waiting_look(struct framework_device *device)
 {
   enum { PAUSE_NS = 100000 };
-  static _Atomic int64_t looked_ns;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  int64_t ns = now.tv_sec * 1000000000LL + now.tv_nsec;
-  if (ns - atomic_load_explicit(&looked_ns, memory_order_relaxed) < PAUSE_NS) return;
-  atomic_store_explicit(&looked_ns, ns, memory_order_relaxed);
+  static _Atomic uint64_t looked_ns;
+  uint64_t now_ns = monotonic_ns();
+  if (now_ns - atomic_load_explicit(&looked_ns, memory_order_relaxed) < PAUSE_NS) return;
+  atomic_store_explicit(&looked_ns, now_ns, memory_order_relaxed);
   torch_waiting_free(device, false);
 }
 

@@ -132,7 +132,7 @@ static void drain_write_run(struct drain *drain, struct ring *ring, uint64_t unt
 
 bool drain_write_locked(struct drain *drain)
 {
-  uint64_t now = row_now();
+  uint64_t now = monotonic_ns();
   struct ring *top = drain_gather(drain, now);
   bool any = top != NULL;
   row_clock_set(&drain->output.clock);

@@ -107,7 +107,7 @@ void row_clock_set(struct row_clock *clock)
 {
   struct timespec wall;
   clock_gettime(CLOCK_REALTIME, &wall);
-  int64_t offset = (int64_t)((uint64_t)wall.tv_sec * SECOND + (uint64_t)wall.tv_nsec - row_now());
+  int64_t offset = (int64_t)((uint64_t)wall.tv_sec * SECOND + (uint64_t)wall.tv_nsec - monotonic_ns());
   if (offset > clock->wall_offset) clock->wall_offset = offset;
 }
 

@@ -7,8 +7,8 @@
 #ifndef HIPMM_PLUGINS_LOGGING_ROW_H
 #define HIPMM_PLUGINS_LOGGING_ROW_H
 
+#include "../../core/base/deadline.h"
 #include <hipmm/plugin.h>
-#include <time.h>
 
 #define ROW_HEADER "Thread,Time,Action,Pointer,Size,Stream\n"
 
@@ -24,14 +24,6 @@ struct row {
   uint64_t time_and_action; /* nanoseconds of the monotonic clock, and the action in the lowest two bits */
   uint64_t ptr, bytes, stream;
 };
-
-/* The monotonic clock, since the wall clock may be set back. */
-static inline uint64_t row_now(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static inline uint64_t row_time(const struct row *row)
 {

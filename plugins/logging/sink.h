@@ -52,7 +52,7 @@ static inline uint64_t ring_add(struct ring *ring, struct row row)
     ring->tail_seen = atomic_load_explicit(&ring->tail, memory_order_acquire);
   bool has_room = head - ring->tail_seen < RING_ROWS;
   if (__builtin_expect(has_room, 1)) {
-    row.time_and_action |= row_now() << 2;
+    row.time_and_action |= monotonic_ns() << 2;
     ring->rows[head % RING_ROWS] = row;
     ring->head = ++head;
   }

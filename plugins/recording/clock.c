@@ -23,8 +23,8 @@ bool clock_has_counter(void)
 
 uint64_t clock_ticks_per_second(bool uses_counter)
 {
-  uint64_t start = clock_nanoseconds(), ticks = clock_ticks(uses_counter), now;
-  do now = clock_nanoseconds();
+  uint64_t start = monotonic_ns(), ticks = clock_ticks(uses_counter), now;
+  do now = monotonic_ns();
   while (now - start < 1000000);
   return (uint64_t)((double)(clock_ticks(uses_counter) - ticks) * 1e9 / (double)(now - start));
 }

@@ -4,19 +4,11 @@
 #ifndef HIPMM_PLUGINS_RECORDING_CLOCK_H
 #define HIPMM_PLUGINS_RECORDING_CLOCK_H
 
+#include "../../core/base/deadline.h"
 #include <stdbool.h>
-#include <stdint.h>
-#include <time.h>
 #if defined __x86_64__
 #include <x86intrin.h>
 #endif
-
-static inline uint64_t clock_nanoseconds(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* The processor may read its counter some ten nanoseconds early, so events of two threads that hand a block to each other
  * at once can have their times in the wrong order. The readers of a record mend that by the address; to wait for the
@@ -33,7 +25,7 @@ static inline uint64_t clock_ticks(bool uses_counter)
   }
 #endif
   (void)uses_counter;
-  return clock_nanoseconds();
+  return monotonic_ns();
 }
 
 /* Whether the counters of all processors run alike, at one rate. */

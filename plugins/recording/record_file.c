@@ -36,7 +36,7 @@ static void record_file_write_head(const struct record_file *file, struct record
   head->block_bytes = RECORD_BLOCK_BYTES;
   head->ticks_per_second = clock_ticks_per_second(file->uses_counter);
   head->ticks = clock_ticks(file->uses_counter);
-  head->nanoseconds = clock_nanoseconds();
+  head->nanoseconds = monotonic_ns();
   clock_gettime(CLOCK_REALTIME, &wall);
   head->wall_offset = wall.tv_sec * INT64_C(1000000000) + wall.tv_nsec - (int64_t)head->nanoseconds;
   head->process = (uint32_t)getpid();
@@ -49,7 +49,7 @@ static void record_file_write_head(const struct record_file *file, struct record
 static void record_file_set_end(const struct record_file *file)
 {
   file->head->end_ticks = clock_ticks(file->uses_counter);
-  file->head->end_nanoseconds = clock_nanoseconds();
+  file->head->end_nanoseconds = monotonic_ns();
 }
 
 static void record_file_end(struct record_file *file)
@@ -108,7 +108,7 @@ static void record_file_begin_block(struct record_file *file, struct record_bloc
   block->sequence = ++file->sequence;
   block->held_bytes = 1 + (uint64_t)atomic_load_explicit(&file->held_bytes, memory_order_relaxed);
   block->ticks = clock_ticks(file->uses_counter);
-  block->nanoseconds = clock_nanoseconds();
+  block->nanoseconds = monotonic_ns();
   __atomic_store_n(&block->magic, RECORD_BLOCK_MAGIC, __ATOMIC_RELEASE);
 }
 

@@ -66,7 +66,7 @@ static void recording_notify_of_held(void *closure, const char *source, int64_t 
 static uint64_t recording_device_free(struct recording *recording)
 {
   const struct hipmm_services *services = recording->recorder.services;
-  const uint64_t now = clock_nanoseconds();
+  const uint64_t now = monotonic_ns();
   uint_fast64_t due = atomic_load_explicit(&recording->due_ns, memory_order_relaxed);
   size_t free_bytes = 0, total_bytes;
   if (now < due || !atomic_compare_exchange_strong_explicit(&recording->due_ns, &due, now + RECORDING_FREE_NS,

@@ -2,6 +2,7 @@
 /* budget.c: see budget.h. Called by reserving.c. Calls no resource. */
 #include "budget.h"
 
+#include "../../core/base/deadline.h"
 #include "../../core/base/text.h"
 #include "../../core/base/units.h"
 #include <time.h>
@@ -27,9 +28,7 @@ void budget_close(struct budget *budget)
 
 static int64_t budget_now(void)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+  return (int64_t)monotonic_ns();
 }
 
 /* ---- Under the lock ---- */

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* client.c: see served.h. The deadline is the client's own: a server that waits for another process says so at once, and then
  * only once there is news. */
+#include "../../core/base/deadline.h"
 #include "served.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 static int64_t served_client_now(void)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+  return (int64_t)monotonic_ns();
 }
 
 static bool served_client_is_ours(const struct served_client *client)

@@ -8,7 +8,6 @@
 #include "spilling.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- The lock ---- */
@@ -57,13 +56,6 @@ static void movables_make_idle(struct spilling *spilling, struct movable *movabl
 
 /* ---- Out ---- */
 
-static uint64_t movables_clock_ns(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* With the lock. */
 static int64_t movables_rank(const struct spilling *spilling, const struct movable *movable, uint64_t now_ns)
 {
@@ -108,7 +100,7 @@ static struct movable *movables_choose(struct spilling *spilling, enum tier from
  * device counts in its new tier at once, so that other threads do not move more in its place. With the lock. */
 static struct movable *movables_take_next(struct spilling *spilling, const bool *is_closed, enum tier *to_out)
 {
-  uint64_t now_ns = movables_clock_ns();
+  uint64_t now_ns = monotonic_ns();
   struct movable *movable = movables_choose(spilling, TIER_DEVICE, is_closed, now_ns), *colder = NULL;
   if (!movable) return NULL;
   *to_out = tiers_find_room(spilling, movable, is_closed);
@@ -424,7 +416,7 @@ static enum hipmm_status movables_unpin(void *self, void *movable_, hipmm_stream
   else
     status = movables_note_use(spilling, movable, stream);
   if (!status && !--movable->pins && movable->tier == TIER_DEVICE) {
-    movable->idle_since_ns = movables_clock_ns();
+    movable->idle_since_ns = monotonic_ns();
     movables_make_idle(spilling, movable);
     movables_give_chance(spilling);
   }

@@ -1185,8 +1185,8 @@ static void has_a_clock_without_a_counter(void **state)
   uint64_t per_second = 0;
   (void)state;
   for (int i = 0; i < 100; i++) {
-    uint64_t earlier = clock_nanoseconds(), now = clock_ticks(false);
-    assert_true(earlier <= now && now <= clock_nanoseconds());
+    uint64_t earlier = monotonic_ns(), now = clock_ticks(false);
+    assert_true(earlier <= now && now <= monotonic_ns());
   }
   for (int i = 0; i < 100 && (per_second < 990000000 || per_second > 1010000000); i++) /* the thread can be held up */
     per_second = clock_ticks_per_second(false);
