@@ -80,6 +80,27 @@ prints '         3 blocks  tag layer <7>' '         4 blocks  no tag' '         
 # Conversions keep them.
 run 0 convert -o again.record tags.record
 tells again.record
+run 0 convert -o tags.csv tags.record
+tells tags.csv
+run 0 convert -o again.record tags.csv
+tells again.record
+python3 - <<'END' || fail "the columns of the CSV"
+import csv
+rows = list(csv.DictReader(open("tags.csv")))
+assert list(rows[0]) == ["Thread", "Time", "Action", "Pointer", "Size", "Stream", "Tag"], rows[0]
+assert [row["Tag"] for row in rows[:4]] == ["step 0;layer <7>", 'step 0;loss "é" from x in y', "step 0", ""], rows[:4]
+END
+# Semicolons and backslashes of names are marked, and commas do not end a column.
+cat >odd.csv <<'END'
+Thread,Time,Action,Pointer,Size,Stream,Tag
+1,10:00:00.000000,allocate,0x100,8,0,"s, 1;a\;b\\c""d"
+1,10:00:01.000000,free,0x100,8,0,
+END
+run 0 convert odd.csv
+cmp -s odd.csv "$work/out" || fail "tags with marks become others: $(cat "$work/out")"
+run 0 report --json odd.csv
+has marks '[{"name": "s, 1", "event": 0, "end": 1}]'
+has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "a;b\\c\"d"}]'
 run 0 convert --format chrome -o tags.json tags.record
 run 0 convert --format pprof -o tags.pprof tags.record
 python3 - <<'END' || fail "the trace or the profile lacks tags"
@@ -117,6 +138,8 @@ for format in 1 2 3; do
 done
 run 0 report -o page.html old.record
 grep -q '"tags":\[\]' page.html || fail "a page without tags has some"
+run 0 convert plain.record
+grep -q '^Thread,Time,Action,Pointer,Size,Stream$' "$work/out" || fail "a CSV without tags has a column of them"
 
 # More tags and steps than the report has numbers for: it does not say that their blocks have none.
 cat >many.c <<'END'
@@ -155,4 +178,6 @@ run 0 convert --format chrome -o wild.json wild.record
 python3 -c 'import json; json.load(open("wild.json"))' || fail "a tag breaks the trace"
 run 0 convert --format pprof -o wild.pprof wild.record
 run 0 report -o wild.html wild.record
+run 0 convert -o wild.csv wild.record
+run 0 report --json wild.csv
 finish

@@ -113,6 +113,7 @@ static int convert_all(struct convert *convert)
   bool good = false;
   if (!trace_logs_open(&convert->logs, convert->files, convert->n_files)) return CMD_BAD;
   if (convert_open_output(convert)) {
+    convert->output.logs = &convert->logs;
     good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
     good = good && convert_rows(convert) && convert_check_choice(convert);
     good = convert_close_output(convert, good);
@@ -219,7 +220,9 @@ const struct command convert_command = {
     "the database or the CSV of AMD's rocprofv3 --memory-allocation-trace\n"
     "\n"
     "It writes five formats:\n"
-    "csv: for RMM's tools; it has no call stacks, and times in microseconds of the day\n"
+    "csv: for RMM's tools; it has no call stacks, and times in microseconds of the day; a last column \"Tag\" if the "
+    "log has "
+    "tags (hipmm_tag_push()), from the outermost on, as in \"step 2;layer 7\"\n"
     "record: about 10 bytes a row\n"
     "pytorch: a pickle like that of torch.cuda.memory._dump_snapshot(), for https://pytorch.org/memory_viz\n"
     "chrome: Chrome's trace events in JSON, for https://ui.perfetto.dev: each block over time, and how much is live\n"

@@ -3,7 +3,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_CONVERT_CONVERT_H
 #define HIPMM_TOOLS_COMMAND_CONVERT_CONVERT_H
 
-#include "../trace/rows.h"
+#include "../trace/logs.h"
 
 #include <stdio.h>
 
@@ -15,6 +15,8 @@ struct convert_output {
   bool (*end)(struct convert_output *output);
   bool has_devices; /* the format keeps the memory of several devices apart */
   FILE *file;
+  const struct trace_logs *logs;    /* whose rows are written */
+  bool has_head, has_tags;          /* of csv_output.c: the columns are written, that of tags too */
   struct record_output *record;     /* of record_output.c */
   struct snapshot_output *snapshot; /* of snapshot_output.c */
   struct chrome_output *chrome;     /* of chrome_output.c */

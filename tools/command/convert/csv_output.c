@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* csv_output.c: writes rows as the `logging` resource and RMM do. */
+#include "../../../core/base/record_format.h"
+#include "../../../core/base/text.h"
 #include "convert.h"
 
 #include <inttypes.h>
@@ -10,7 +12,35 @@
 
 static bool csv_output_begin(struct convert_output *output)
 {
-  return fputs("Thread,Time,Action,Pointer,Size,Stream\n", output->file) >= 0;
+  output->has_head = false;
+  return true;
+}
+
+/* Before the first row: RMM's readers find columns by their names, and do not know that of tags. */
+static bool csv_output_head(struct convert_output *output)
+{
+  if (output->has_head) return true;
+  output->has_head = true;
+  output->has_tags = trace_logs_have_tags(output->logs);
+  return fprintf(output->file, "Thread,Time,Action,Pointer,Size,Stream%s\n", output->has_tags ? ",Tag" : "") >= 0;
+}
+
+/* The column of tags, from the outermost on, as "step 2;layer 7". */
+static void csv_output_tags(FILE *file, const char *tags)
+{
+  char text[RECORD_MOST_TAG_BYTES + 1], *line, *rest = text;
+  snprintf(text, sizeof text, "%s", tags ? tags : "");
+  putc(',', file);
+  for (const char *before = "\""; (line = strsep(&rest, "\n")) && *line; before = ";") {
+    text_make_plain(line);
+    fputs(before, file);
+    for (; *line; line++) {
+      if (*line == '"') putc('"', file);
+      if (*line == ';' || *line == '\\') putc('\\', file);
+      putc(*line, file);
+    }
+  }
+  if (*text) putc('"', file);
 }
 
 /* The local time of day, as RMM writes it, with microseconds. */
@@ -35,17 +65,19 @@ static bool csv_output_row(struct convert_output *output, const struct trace_row
                                         [TRACE_ALLOCATE_FAILURE] = "allocate failure",
                                         [TRACE_FREE_FAILURE] = "free failure"};
   char time[64], pointer[24] = "0x0", stream[24] = "0";
-  (void)rows;
+  if (!csv_output_head(output)) return false;
   csv_output_time(row->nanoseconds, time, sizeof time);
   if (row->pointer) snprintf(pointer, sizeof pointer, "%#" PRIx64, row->pointer);
   if (row->stream) snprintf(stream, sizeof stream, "%#" PRIx64, row->stream);
-  return fprintf(output->file, "%" PRIu32 ",%s,%s,%s,%" PRIu64 ",%s\n", row->thread, time, actions[row->action],
-                 pointer, row->bytes, stream) >= 0;
+  fprintf(output->file, "%" PRIu32 ",%s,%s,%s,%" PRIu64 ",%s", row->thread, time, actions[row->action], pointer,
+          row->bytes, stream);
+  if (output->has_tags) csv_output_tags(output->file, row->tags ? trace_rows_tags(rows, row->tags) : NULL);
+  return putc('\n', output->file) != EOF && !ferror(output->file);
 }
 
 static bool csv_output_end(struct convert_output *output)
 {
-  return fflush(output->file) == 0;
+  return csv_output_head(output) && fflush(output->file) == 0;
 }
 
 const struct convert_output convert_csv = {.begin = csv_output_begin, .row = csv_output_row, .end = csv_output_end};

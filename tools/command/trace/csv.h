@@ -14,7 +14,7 @@ struct csv_field {
   const char *start, *end;
 };
 
-/* Splits at commas, and trims blanks and quotes; returns how many columns there are, of which at most CSV_MOST_COLUMNS are
+/* Splits at commas outside of quotes, and trims blanks and quotes; returns how many columns there are, of which at most CSV_MOST_COLUMNS are
  * stored. */
 int csv_split(const char *line, const char *end, struct csv_field *fields);
 

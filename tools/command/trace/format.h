@@ -37,6 +37,7 @@ struct trace_format {
   const char *(*stack)(void *reader, uint32_t number);
   const struct stack_texts *(*stacks)(const void *reader); /* in place of `stack` */
   const char *(*tags)(void *reader, uint32_t number);
+  bool (*has_tags)(void *reader);
   const struct json_t *(*state)(const void *reader);
 };
 

@@ -150,6 +150,13 @@ bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, 
   return false;
 }
 
+bool trace_logs_have_tags(const struct trace_logs *logs)
+{
+  for (size_t i = 0; i < logs->n; i++)
+    if (trace_rows_have_tags(logs->items[i].rows)) return true;
+  return false;
+}
+
 static void trace_logs_show_progress(void *closure, uint64_t done, uint64_t total)
 {
   progress_show(closure, done, total);

@@ -32,6 +32,9 @@ void trace_logs_want_all(struct trace_logs *logs);
  * the error was printed and has_failed is set. */
 bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out);
 
+/* Whether rows can have tags; asked once the first row is read. */
+bool trace_logs_have_tags(const struct trace_logs *logs);
+
 /* What a file has that is no log, by the number of the file: see trace_rows_state(); and prints what it lacks. */
 const struct json_t *trace_logs_state(const struct trace_logs *logs, size_t file);
 void trace_logs_tell_state(const struct trace_logs *logs, size_t file);

@@ -47,7 +47,6 @@ struct record_reader {
   uint32_t looks;      /* at events to come, before more events are read */
   struct key_map live; /* addresses that are allocated */
   struct record_stacks stacks;
-  struct key_map marks;    /* by thread: the tags of its last event, whose outermost is a mark that has not ended */
   struct symbols *symbols; /* NULL: no stack was asked for */
   uint64_t damaged_blocks, cut_blocks, lost_events;
   struct record_held held;    /* as the last block or event says it; what the device has left is a row that is due */
@@ -329,35 +328,6 @@ static struct trace_row record_held_row(struct record_reader *record)
   return row;
 }
 
-static bool record_have_same_step(struct record_reader *record, uint32_t one, uint32_t other)
-{
-  char step[RECORD_MOST_TAG_BYTES + 1] = "";
-  const char *text = stack_texts_get(&record->stacks.tags, one);
-  if (one == other || !one || !other || !text) return one == other;
-  const size_t bytes = (size_t)(mempcpy(step, text, strcspn(text, "\n") + 1) - (void *)step);
-  text = stack_texts_get(&record->stacks.tags, other);
-  return text && strncmp(step, text, bytes) == 0;
-}
-
-/* A thread's outermost tag is a mark from its first event with it to the next without. Gives the row of one that ends or
- * begins with the run's event. False: there is none, or no memory for it. */
-static bool record_mark(struct record_reader *record, const struct record_run *run, struct trace_row *row_out)
-{
-  const struct record_cursor *cursor = &run->cursor;
-  if (!record->stacks.tags.n || cursor->event.action == RECORD_HELD) return false;
-  const uint32_t last = (uint32_t)key_map_get(&record->marks, cursor->thread);
-  if (last == cursor->tags) return false;
-  const bool is_same = record_have_same_step(record, last, cursor->tags);
-  const uint32_t now = last && !is_same ? 0 : cursor->tags;
-  if (!now) key_map_extract(&record->marks, cursor->thread);
-  if ((now && !key_map_put(&record->marks, cursor->thread, now)) || is_same) return false;
-  *row_out = record_row_of(record, run);
-  row_out->action = now ? TRACE_MARK : TRACE_MARK_END;
-  row_out->tags = now ? now : last;
-  row_out->stack = 0;
-  return true;
-}
-
 /* Reads the blocks that begin before the first event. False: out of memory. */
 static bool record_begin_runs(struct record_reader *record)
 {
@@ -379,7 +349,6 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
     }
     if (good && !record->n_runs) return TRACE_LINE_END;
     struct record_run *run = good ? record_choose(record) : NULL;
-    if (run && record_mark(record, run, row_out)) return TRACE_LINE;
     if (!run || !record_note(record, &run->cursor.event)) break;
     const struct record_event event = run->cursor.event;
     if (event.action == RECORD_HELD)
@@ -420,7 +389,6 @@ static void record_close(void *reader)
   symbols_close(record->symbols);
   free(record->blocks);
   key_map_clear(&record->live);
-  key_map_clear(&record->marks);
   free(record);
 }
 
@@ -482,6 +450,21 @@ static const char *record_stack(void *reader, uint32_t number)
   return *text = named;
 }
 
+/* Reads up to the first tag, since blocks do not say whether their events have some. */
+static bool record_has_tags(void *reader)
+{
+  struct record_reader *record = reader;
+  char *data = malloc(RECORD_BLOCK_BYTES);
+  for (size_t i = 0; data && i < record->n_blocks && !record->stacks.tags.n; i++) {
+    const size_t bytes = record_read(record->descriptor, data, record->blocks[i].bytes, record->blocks[i].offset);
+    struct record_cursor cursor = {.at = data + sizeof(struct record_block), .end = data + bytes};
+    while (!record->stacks.tags.n && record_cursor_next(&cursor, &record->stacks) == RECORD_STEP_EVENT) {
+    }
+  }
+  free(data);
+  return record->stacks.tags.n;
+}
+
 static const char *record_tags(void *reader, uint32_t number)
 {
   struct record_reader *record = reader;
@@ -495,4 +478,5 @@ const struct trace_format trace_format_record = {.is = record_is,
                                                  .progress = record_progress,
                                                  .remark = record_remark,
                                                  .stack = record_stack,
-                                                 .tags = record_tags};
+                                                 .tags = record_tags,
+                                                 .has_tags = record_has_tags};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* rmm.c: reads RMM's CSV, as the `logging` resource writes it too. It is the format of a file that is no other. In the log of
  * an executor of Spark RAPIDS its rows stand among other lines, without a header. */
+#include "../../../core/base/record_format.h"
 #include "../../../core/base/text.h"
 #include "csv.h"
 #include "format.h"
+#include "stack_texts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@ struct rmm_columns {
   int action, pointer, size;
   int stream;       /* -1: the log has none, all is on the default stream */
   int thread, time; /* -1: the log has none */
+  int tag;          /* of hipmm; -1: the log has none */
   int count;
 };
 
@@ -24,13 +27,14 @@ struct rmm_clock {
 struct rmm_reader {
   struct rmm_columns columns;
   struct rmm_clock clock;
+  struct stack_texts tags;
   const struct trace_lines *lines;
   uint64_t others; /* lines that are no rows, of a mixed log */
 };
 
 /* RMM's order, for a log without a header. */
 static const struct rmm_columns rmm_default_columns = {
-    .thread = 0, .time = 1, .action = 2, .pointer = 3, .size = 4, .stream = 5, .count = 6};
+    .thread = 0, .time = 1, .action = 2, .pointer = 3, .size = 4, .stream = 5, .tag = -1, .count = 6};
 
 static bool rmm_read_action(struct csv_field field, enum trace_action *action_out)
 {
@@ -66,6 +70,7 @@ static bool rmm_read_header(const char *line, const char *end, struct rmm_column
                                 .stream = csv_find_column(fields, n, "Stream"),
                                 .thread = csv_find_column(fields, n, "Thread"),
                                 .time = csv_find_column(fields, n, "Time"),
+                                .tag = csv_find_column(fields, n, "Tag"),
                                 .count = n};
   if (n > CSV_MOST_COLUMNS) {
     snprintf(message, message_bytes, "the header has %d columns; at most %d are allowed", n, CSV_MOST_COLUMNS);
@@ -128,11 +133,29 @@ static int64_t rmm_time(struct csv_field field, struct rmm_clock *clock)
   return clock->last;
 }
 
+/* The number of tags as csv_output.c writes them: the outermost first, with a semicolon between them. Without memory the row
+ * has none. */
+static uint32_t rmm_read_tags(struct rmm_reader *reader, struct csv_field field)
+{
+  char text[RECORD_MOST_TAG_BYTES + 1];
+  size_t used = 0;
+  uint32_t number = 0;
+  for (const char *at = field.start; at < field.end && used < sizeof text - 2; at++) {
+    const bool is_escaped = at + 1 < field.end && (*at == '\\' || (*at == '"' && at[1] == '"'));
+    at += is_escaped;
+    text[used++] = *at == ';' && !is_escaped ? '\n' : *at;
+  }
+  text[used++] = '\n';
+  text[used] = '\0';
+  return used > 1 && stack_texts_add(&reader->tags, text, &number) ? number : 0;
+}
+
 /* Reads a row. A time or thread that is not understood is not known: replay needs neither. */
-static bool rmm_read_row(const struct rmm_columns *columns, struct rmm_clock *clock, const char *line, const char *end,
-                         struct trace_row *row_out, char *message, size_t message_bytes)
+static bool rmm_read_row(struct rmm_reader *reader, const char *line, const char *end, struct trace_row *row_out,
+                         char *message, size_t message_bytes)
 {
   struct csv_field fields[CSV_MOST_COLUMNS];
+  const struct rmm_columns *columns = &reader->columns;
   int n = csv_split(line, end, fields);
   if (n != columns->count) {
     snprintf(message, message_bytes, "%d column%s instead of %d", n, text_plural((uint64_t)n), columns->count);
@@ -151,7 +174,8 @@ static bool rmm_read_row(const struct rmm_columns *columns, struct rmm_clock *cl
     return csv_refuse(message, message_bytes, fields[columns->stream],
                       "is no stream; write it as 0x0 or 0x7f41c40036a0");
   if (columns->thread >= 0 && csv_read_address(fields[columns->thread], &thread)) row.thread = (uint32_t)thread;
-  if (columns->time >= 0) row.nanoseconds = rmm_time(fields[columns->time], clock);
+  if (columns->time >= 0) row.nanoseconds = rmm_time(fields[columns->time], &reader->clock);
+  if (columns->tag >= 0) row.tags = rmm_read_tags(reader, fields[columns->tag]);
   *row_out = row;
   return true;
 }
@@ -165,13 +189,32 @@ static void *rmm_open(struct trace_lines *lines, char *message, size_t message_b
   return reader;
 }
 
+static void rmm_close(void *state)
+{
+  struct rmm_reader *reader = state;
+  stack_texts_clear(&reader->tags);
+  free(reader);
+}
+
+static const char *rmm_tags(void *state, uint32_t number)
+{
+  const struct rmm_reader *reader = state;
+  return stack_texts_get(&reader->tags, number);
+}
+
+static bool rmm_has_tags(void *state)
+{
+  const struct rmm_reader *reader = state;
+  return reader->columns.tag >= 0;
+}
+
 static enum trace_line rmm_line(void *state, uint32_t number, const char *line, const char *end,
                                 struct trace_row *row_out, char *message, size_t message_bytes)
 {
   struct rmm_reader *reader = state;
   if (number == 1 && rmm_is_header(line, end))
     return rmm_read_header(line, end, &reader->columns, message, message_bytes) ? TRACE_LINE_END : TRACE_LINE_ERROR;
-  if (rmm_read_row(&reader->columns, &reader->clock, line, end, row_out, message, message_bytes)) return TRACE_LINE;
+  if (rmm_read_row(reader, line, end, row_out, message, message_bytes)) return TRACE_LINE;
   size_t length = strlen(message);
   if (number == 1) /* perhaps another kind of file */
     snprintf(message + length, message_bytes - length, "; a log begins with Thread,Time,Action,Pointer,Size,Stream");
@@ -184,8 +227,13 @@ static bool rmm_is(const char *start, size_t bytes)
   return true;
 }
 
-const struct trace_format trace_format_rmm = {
-    .is = rmm_is, .open = rmm_open, .line = rmm_line, .close = free, .ends_in_number = true};
+const struct trace_format trace_format_rmm = {.is = rmm_is,
+                                              .open = rmm_open,
+                                              .line = rmm_line,
+                                              .close = rmm_close,
+                                              .tags = rmm_tags,
+                                              .has_tags = rmm_has_tags,
+                                              .ends_in_number = true};
 
 /* ---- Rows among other lines ------------------------------------------------------------------------------------ */
 
@@ -224,9 +272,7 @@ static enum trace_line rmm_mixed_line(void *state, uint32_t number, const char *
   if (rmm_is_header(line, end))
     return rmm_read_header(line, end, &reader->columns, message, message_bytes) ? TRACE_LINE_END : TRACE_LINE_ERROR;
   if (rmm_is_row(line, end))
-    return rmm_read_row(&reader->columns, &reader->clock, line, end, row_out, message, message_bytes)
-               ? TRACE_LINE
-               : TRACE_LINE_ERROR;
+    return rmm_read_row(reader, line, end, row_out, message, message_bytes) ? TRACE_LINE : TRACE_LINE_ERROR;
   reader->others++;
   if (!trace_lines_is_open(reader->lines)) return TRACE_LINE_END;
   snprintf(message, message_bytes, "is cut off");
@@ -245,6 +291,8 @@ static void rmm_mixed_remark(const void *state, char *text, size_t text_bytes)
 const struct trace_format trace_format_rmm_mixed = {.is = rmm_mixed_is,
                                                     .open = rmm_open,
                                                     .line = rmm_mixed_line,
-                                                    .close = free,
+                                                    .close = rmm_close,
+                                                    .tags = rmm_tags,
+                                                    .has_tags = rmm_has_tags,
                                                     .remark = rmm_mixed_remark,
                                                     .ends_in_number = true};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.c: see rows.h. The first bytes of a file tell its format. */
 #include "rows.h"
+#include "../../../core/base/key_map.h"
 #include "format.h"
 #include "live.h"
 #include "stack_texts.h"
@@ -31,6 +32,9 @@ struct trace_rows {
   void *reader;
   struct trace_live live; /* for formats whose frees lack sizes */
   bool wants_all;
+  struct key_map marks;     /* by thread: the tags of its last row, whose outermost is a mark that has not ended */
+  struct trace_row pending; /* comes after its marks */
+  bool is_pending;
   uint32_t line;
   uint32_t good_lines;                          /* that were read, up to one that is not whole */
   enum { ROWS_WHOLE, ROWS_OPEN, ROWS_CUT } end; /* of the last line; open: it is whole, but has no newline */
@@ -107,7 +111,7 @@ static enum trace_line trace_rows_next_row(struct trace_rows *rows, struct trace
   return state == TRACE_LINE_ERROR ? trace_rows_fail(rows, what) : state;
 }
 
-enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out)
+static enum trace_line trace_rows_read(struct trace_rows *rows, struct trace_row *row_out)
 {
   struct trace_pair pair;
   enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : TRACE_LINE_END;
@@ -118,6 +122,46 @@ enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_o
   if (row_out->space.device < 0) row_out->space.device = 0;
   if (!trace_live_note(&rows->live, row_out, &pair)) return trace_rows_fail(rows, "out of memory while reading it");
   if (pair.slot && row_out->action == TRACE_FREE && !row_out->bytes) row_out->bytes = pair.bytes;
+  return TRACE_LINE;
+}
+
+/* Whether the outermost tags are the same. */
+static bool trace_rows_is_same_step(const struct trace_rows *rows, uint32_t one, uint32_t other)
+{
+  const char *text = one && other ? trace_rows_tags(rows, one) : NULL;
+  char *step = text ? strndup(text, strcspn(text, "\n") + 1) : NULL;
+  text = step ? trace_rows_tags(rows, other) : NULL;
+  const bool is_same = text && strncmp(step, text, strlen(step)) == 0;
+  free(step);
+  return is_same;
+}
+
+/* A thread's outermost tag is a mark from its first row with it to the next without. Gives the row of one that ends or begins
+ * with this row. False: there is none, or no memory for it. */
+static bool trace_rows_mark(struct trace_rows *rows, const struct trace_row *row, struct trace_row *mark_out)
+{
+  const uint32_t last = (uint32_t)key_map_get(&rows->marks, row->thread);
+  if (last == row->tags) return false;
+  const bool is_same = trace_rows_is_same_step(rows, last, row->tags);
+  const uint32_t now = last && !is_same ? 0 : row->tags;
+  if (!now) key_map_extract(&rows->marks, row->thread);
+  if ((now && !key_map_put(&rows->marks, row->thread, now)) || is_same) return false;
+  *mark_out = *row;
+  mark_out->action = now ? TRACE_MARK : TRACE_MARK_END;
+  mark_out->tags = now ? now : last;
+  mark_out->stack = 0;
+  return true;
+}
+
+enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out)
+{
+  if (!rows->is_pending) {
+    enum trace_line state = trace_rows_read(rows, &rows->pending);
+    if (state != TRACE_LINE) return state;
+  }
+  rows->is_pending = rows->wants_all && rows->format->tags && trace_action_is_of_blocks(rows->pending.action) &&
+                     trace_rows_mark(rows, &rows->pending, row_out);
+  if (!rows->is_pending) *row_out = rows->pending;
   return TRACE_LINE;
 }
 
@@ -185,6 +229,11 @@ const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
 const char *trace_rows_tags(const struct trace_rows *rows, uint32_t tags)
 {
   return rows->format->tags ? rows->format->tags(rows->reader, tags) : NULL;
+}
+
+bool trace_rows_have_tags(const struct trace_rows *rows)
+{
+  return rows->format->has_tags && rows->format->has_tags(rows->reader);
 }
 
 const char *trace_rows_tag(const struct trace_rows *rows, const struct trace_row *row, size_t *bytes_out)
@@ -260,5 +309,6 @@ void trace_rows_close(struct trace_rows *rows)
   if (rows->reader) rows->format->close(rows->reader);
   trace_lines_close(&rows->lines);
   trace_live_clear(&rows->live);
+  key_map_clear(&rows->marks);
   free(rows);
 }

@@ -91,6 +91,9 @@ const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack);
 /* The tags of that number, the outermost first, each with a newline. Otherwise the same. */
 const char *trace_rows_tags(const struct trace_rows *rows, uint32_t tags);
 
+/* Whether any row can have tags; asked once the first row is read. */
+bool trace_rows_have_tags(const struct trace_rows *rows);
+
 /* The innermost of a row, and how long it is. NULL: it has none. */
 const char *trace_rows_tag(const struct trace_rows *rows, const struct trace_row *row, size_t *bytes_out);
 
