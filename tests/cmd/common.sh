@@ -54,12 +54,14 @@ says() {
   [ ! -s "$work/out" ] || fail "a message is on standard output"
 }
 
-# prints PATTERN: a line of standard output matches
+# prints PATTERN...: lines of standard output match
 prints() {
-  grep -q -- "$1" "$work/out" || {
-    fail "standard output lacks: $1"
-    sed 's/^/  /' "$work/out"
-  }
+  for pattern in "$@"; do
+    grep -q -- "$pattern" "$work/out" || {
+      fail "standard output lacks: $pattern"
+      sed 's/^/  /' "$work/out"
+    }
+  done
 }
 
 # value PATH: a value of the JSON printed, as "peak.bytes"

@@ -101,6 +101,35 @@ cmp -s odd.csv "$work/out" || fail "tags with marks become others: $(cat "$work/
 run 0 report --json odd.csv
 has marks '[{"name": "s, 1", "event": 0, "end": 1}]'
 has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "a;b\\c\"d"}]'
+
+# Two logs beside each other: a tag appeared, one is gone, and one has grown. The plan tells which tag to shrink.
+sed 's/step 2;layer <7>/step 2;layer 8/; s/step 2"/step 9"/; s/1048576,0,"step 0;loss/5242880,0,"step 0;loss/' tags.csv >after.csv
+run 0 report --compare --json tags.csv after.csv
+has tables.1.heading '"Live at the peak, by tag"'
+python3 - "$work/out" <<'END' || fail "the tags of two logs are compared wrongly"
+import json, sys
+summary, MIB = json.load(open(sys.argv[1])), 1 << 20
+assert [table["heading"] for table in summary["tables"][1:]] == [
+    moment + ", by " + kind for moment in ("Live at the peak", "Allocated in all") for kind in ("tag", "size")]
+rows = {row[0]: row[1:] for row in summary["tables"][1]["rows"]}
+assert rows == {'loss "é" from x in y': [3 * MIB, 3, 7 * MIB, 3, "4 MiB more (133 %)"], "layer 8": [0, 0, 3 * MIB, 1, "appeared"],
+                "layer <7>": [9 * MIB, 3, 6 * MIB, 2, "3 MiB less (33.3 %)"], "step 2": [MIB // 2, 1, 0, 0, "gone"],
+                "step 9": [0, 0, MIB // 2, 1, "appeared"]}, rows
+assert "At the peak, tag layer 8: 0 bytes and 3 MiB, appeared." in summary["findings"], summary["findings"]
+END
+run 0 report --compare tags.csv after.csv -o compared.html --text
+prints '^- At the peak, tag loss "é" from x in y: 3 MiB and 7 MiB, 4 MiB more (133 %).$'
+grep -q '<td class="name">layer &lt;7&gt;</td>' compared.html || fail "the page of two logs lacks a tag"
+cut -d, -f1-6 tags.csv >plain.csv
+run 0 report --compare --json plain.csv tags.csv
+has tables.1.rows.0.0 '"no tag"'
+has tables.1.rows.1 '["layer <7>", 0, 0, 9437184, 3, "appeared"]'
+echo '{"runtime": "software", "stack": ["pool", "device"]}' >pool.json
+run 0 plan --config pool.json --json tags.csv
+has logs.0.by_tag.0 '{"blocks": 3, "bytes": 9437184, "halved_saves_bytes": 4718592, "gone_saves_bytes": 9437184, "together_save_bytes": 9437184, "tag": "layer <7>"}'
+run 0 plan --config pool.json tags.record
+prints '  9 MiB .* 3 blocks with tag layer <7>$'
+prints ' 4 blocks with no tag$'
 run 0 convert --format chrome -o tags.json tags.record
 run 0 convert --format pprof -o tags.pprof tags.record
 python3 - <<'END' || fail "the trace or the profile lacks tags"

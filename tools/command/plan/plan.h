@@ -13,7 +13,7 @@
 
 enum { SAVINGS_MOST = 8 };
 
-/* The blocks of one size or stack; everywhere in the log, not at the peak alone. */
+/* The blocks of one size, tag or stack; everywhere in the log, not at the peak alone. */
 struct saving {
   struct moment_group at_peak;
   uint64_t halved_bytes;   /* the peak falls by so much when each of them has half the size */
@@ -29,7 +29,7 @@ struct savings_list {
 struct savings {
   uint64_t peak_bytes;
   uint32_t peak_event;
-  struct savings_list by_size, by_stack; /* by_stack: empty if the log has no call stacks */
+  struct savings_list by_size, by_tag, by_stack; /* empty if the log has no tags, or no call stacks */
 };
 
 /* False: out of memory. The log has events. */

@@ -22,6 +22,8 @@ static json_t *plan_list_json(const struct blocks *blocks, const struct savings_
       blocks_stack_name(blocks, stack, name, sizeof name);
       json_object_set_new(row, "stack", output_json_string(stack_texts_get(&blocks->stacks, stack)));
       json_object_set_new(row, "name", output_json_string(name));
+    } else if (by == MOMENT_BY_TAG) {
+      json_object_set_new(row, "tag", output_json_string(blocks_tag_name(blocks, (uint32_t)saving->at_peak.key)));
     } else {
       json_object_set_new(row, "size", json_integer((json_int_t)saving->at_peak.key));
     }
@@ -32,9 +34,10 @@ static json_t *plan_list_json(const struct blocks *blocks, const struct savings_
 
 json_t *plan_log_json(const char *file, const struct blocks *blocks, const struct savings *savings)
 {
-  return json_pack("{s:o, s:I, s:o, s:o}", "file", output_json_string(file), "peak_event",
+  return json_pack("{s:o, s:I, s:o, s:o, s:o}", "file", output_json_string(file), "peak_event",
                    (json_int_t)savings->peak_event, "by_size",
-                   plan_list_json(blocks, &savings->by_size, MOMENT_BY_SIZE), "by_stack",
+                   plan_list_json(blocks, &savings->by_size, MOMENT_BY_SIZE), "by_tag",
+                   plan_list_json(blocks, &savings->by_tag, MOMENT_BY_TAG), "by_stack",
                    plan_list_json(blocks, &savings->by_stack, MOMENT_BY_STACK));
 }
 
@@ -74,9 +77,12 @@ static void plan_list(const json_t *list, const char *kind)
   json_array_foreach(list, i, row)
   {
     unsigned long long blocks = lines_count(row, "blocks");
-    const char *stack = lines_text(row, "name"); /* "2 blocks of 2.98 GiB", or the function that asked for them */
-    snprintf(name, sizeof name, "%llu block%s %s %s", blocks, text_plural(blocks), *stack ? "from" : "of",
-             *stack ? stack : UNITS_BYTES(lines_count(row, "size")));
+    const char *stack = lines_text(row, "name"), *tag = lines_text(row, "tag"); /* "2 blocks of 2.98 GiB", … */
+    if (json_object_get(row, "tag"))
+      snprintf(name, sizeof name, "%llu block%s with %s%s", blocks, text_plural(blocks), *tag ? "tag " : "no tag", tag);
+    else
+      snprintf(name, sizeof name, "%llu block%s %s %s", blocks, text_plural(blocks), *stack ? "from" : "of",
+               *stack ? stack : UNITS_BYTES(lines_count(row, "size")));
     plan_row(UNITS_BYTES(lines_count(row, "bytes")), UNITS_BYTES(lines_count(row, "halved_saves_bytes")),
              UNITS_BYTES(lines_count(row, "gone_saves_bytes")), name);
   }
@@ -113,6 +119,7 @@ static void plan_print_log(const json_t *plan, const json_t *log)
                          "them has half its size, or is not allocated at all:");
   }
   plan_list(by_size, "size");
+  plan_list(json_object_get(log, "by_tag"), "tag");
   plan_list(json_object_get(log, "by_stack"), "call stack");
   json_int_t spare = json_integer_value(json_object_get(plan, "spare_bytes"));
   size_t rows = plan_rows_to_save(by_size, -spare);

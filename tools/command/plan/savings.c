@@ -96,6 +96,7 @@ bool savings_find(const struct blocks *blocks, struct savings *out)
     out->peak_event = moment_curve(blocks, NULL, 0, curves.all);
     out->peak_bytes = curves.all[out->peak_event];
     good = savings_list_find(blocks, &curves, out, MOMENT_BY_SIZE, &out->by_size);
+    if (good && blocks->tag_names.n) good = savings_list_find(blocks, &curves, out, MOMENT_BY_TAG, &out->by_tag);
     if (good && blocks->stacks.n) good = savings_list_find(blocks, &curves, out, MOMENT_BY_STACK, &out->by_stack);
   }
   savings_close(&curves);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* compare.c: see report.h. Compares two logs: what is live at each one's peak, and what each allocates in all, by call stack
- * and by size. Call stacks are the same if their functions and files are: lines move when a program is edited. */
+/* compare.c: see report.h. Compares two logs: what is live at each one's peak, and what each allocates in all, by tag, call
+ * stack and size. Call stacks are the same if their functions and files are: lines move when a program is edited. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
 #include "../array.h"
@@ -22,9 +22,10 @@ struct compare_side {
   uint32_t peak;  /* event */
   struct pages_result pages;
   uint32_t *stacks; /* the common number of each of its call stacks */
+  uint32_t *tags;   /* and of each of its tags; BLOCKS_OTHERS is what both have more */
 };
 
-/* Blocks of one call stack or size class, of both logs. */
+/* Blocks of one tag, call stack or size class, of both logs. */
 struct compare_group {
   uint64_t blocks[2], bytes[2];
   uint32_t number;
@@ -33,6 +34,7 @@ struct compare_group {
 struct compare {
   struct compare_side sides[2];
   struct stack_texts stacks; /* of both, without their lines */
+  struct stack_texts tags;   /* of both */
   uint32_t (*shown)[2];      /* by common number: a call stack of a side that is called so, and the side */
   size_t capacity;
   json_t *findings, *tables;
@@ -73,6 +75,16 @@ static bool compare_number_stacks(struct compare *compare, uint32_t side)
   return true;
 }
 
+static bool compare_number_tags(struct compare *compare, uint32_t side)
+{
+  const struct stack_texts *texts = &compare->sides[side].blocks->tag_names;
+  uint32_t *numbers = compare->sides[side].tags = calloc(BLOCKS_OTHERS + 1, sizeof *numbers);
+  if (!numbers) return false;
+  for (uint32_t i = 1; i < texts->n && i < BLOCKS_OTHERS; i++)
+    if (!stack_texts_add(&compare->tags, stack_texts_get(texts, i), &numbers[i])) return false;
+  return texts->n <= BLOCKS_OTHERS || stack_texts_add(&compare->tags, "(others)", &numbers[BLOCKS_OTHERS]);
+}
+
 /* ---- Groups ---------------------------------------------------------------------------------------------------- */
 
 /* The key of a block's size: 0 for no bytes, else 1 and more for each power of two. */
@@ -81,11 +93,13 @@ static uint32_t compare_size_class(uint64_t bytes)
   return bytes ? 64 - (uint32_t)__builtin_clzll(bytes) : 0;
 }
 
-static void compare_name(const struct compare *compare, bool by_stack, uint32_t number, char *name)
+static void compare_name(const struct compare *compare, enum moment_key by, uint32_t number, char *name)
 {
-  if (by_stack && !number)
-    snprintf(name, BLOCKS_STACK_NAME_BYTES, "no call stack");
-  else if (by_stack)
+  if (by == MOMENT_BY_TAG && number)
+    snprintf(name, BLOCKS_STACK_NAME_BYTES, "%s", stack_texts_get(&compare->tags, number));
+  else if (by != MOMENT_BY_SIZE && !number)
+    snprintf(name, BLOCKS_STACK_NAME_BYTES, by == MOMENT_BY_TAG ? "no tag" : "no call stack");
+  else if (by == MOMENT_BY_STACK)
     blocks_stack_name(compare->sides[compare->shown[number][1]].blocks, compare->shown[number][0], name,
                       BLOCKS_STACK_NAME_BYTES);
   else if (number < 2)
@@ -109,10 +123,21 @@ static int compare_groups(const void *one, const void *other)
   return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* All groups, with the blocks at the peaks or all blocks. NULL: out of memory. The caller frees them. */
-static struct compare_group *compare_tally(const struct compare *compare, bool by_stack, bool at_peak, size_t *n_out)
+static uint32_t compare_key(const struct compare_side *side, const struct block *block, enum moment_key by)
 {
-  const size_t n = *n_out = by_stack ? compare->stacks.n + 1 : COMPARE_SIZES + 1;
+  switch (by) {
+  case MOMENT_BY_TAG: return side->tags[blocks_tag(side->blocks, block)];
+  case MOMENT_BY_STACK: return side->stacks[block->stack];
+  default: return compare_size_class(block->bytes);
+  }
+}
+
+/* All groups, with the blocks at the peaks or all blocks. NULL: out of memory. The caller frees them. */
+static struct compare_group *compare_tally(const struct compare *compare, enum moment_key by, bool at_peak,
+                                           size_t *n_out)
+{
+  const bool by_stack = by == MOMENT_BY_STACK;
+  const size_t n = *n_out = 1 + (by_stack ? compare->stacks.n : by == MOMENT_BY_TAG ? compare->tags.n : COMPARE_SIZES);
   struct compare_group *groups = calloc(n, sizeof *groups);
   for (uint32_t i = 0; groups && i < n; i++) groups[i].number = i;
   for (int side = 0; groups && side < 2; side++) {
@@ -121,7 +146,7 @@ static struct compare_group *compare_tally(const struct compare *compare, bool b
     for (size_t i = 0; i < one->blocks->n; i++) {
       const struct block *block = &one->blocks->items[i];
       if (at_peak && !moment_has(&peak, block)) continue;
-      struct compare_group *group = &groups[by_stack ? one->stacks[block->stack] : compare_size_class(block->bytes)];
+      struct compare_group *group = &groups[compare_key(one, block, by)];
       group->blocks[side] += by_stack ? blocks_stack_blocks(one->blocks, block) : 1;
       group->bytes[side] += by_stack ? blocks_stack_bytes(one->blocks, block) : block->bytes;
     }
@@ -154,31 +179,37 @@ static const char *compare_change(const struct compare_group *group, char *words
   return compare_difference(group->bytes[0], group->bytes[1], words);
 }
 
-static bool compare_table(struct compare *compare, const char *heading, bool by_stack, bool at_peak)
+static bool compare_table(struct compare *compare, enum moment_key by, bool at_peak)
 {
-  const struct table_column columns[] = {{by_stack ? "call stack" : "size", ""},
+  const char *const kind = by == MOMENT_BY_TAG ? "tag" : by == MOMENT_BY_STACK ? "call stack" : "size";
+  const struct table_column columns[] = {{kind, ""},
                                          {"before*", "before"},
                                          {"blocks before", "before_blocks"},
                                          {"after*", "after"},
                                          {"blocks after", "after_blocks"},
                                          {"change", "change"},
                                          {NULL, NULL}};
-  char name[BLOCKS_STACK_NAME_BYTES], words[COMPARE_WORDS];
+  char name[BLOCKS_STACK_NAME_BYTES], words[COMPARE_WORDS], heading[64];
   size_t n;
+  snprintf(heading, sizeof heading, "%s, by %s", at_peak ? "Live at the peak" : "Allocated in all", kind);
   json_t *table = table_make(heading, columns);
-  struct compare_group *groups = compare_tally(compare, by_stack, at_peak, &n);
+  struct compare_group *groups = compare_tally(compare, by, at_peak, &n);
   for (size_t i = 0; groups && i < n && i < COMPARE_ROWS; i++) {
     const struct compare_group *group = &groups[i];
     if (!compare_more(group) && group->blocks[0] == group->blocks[1]) continue;
-    compare_name(compare, by_stack, group->number, name);
+    compare_name(compare, by, group->number, name);
     json_t *row = json_pack("{s:I, s:I, s:I, s:I, s:s}", "before", (json_int_t)group->bytes[0], "before_blocks",
                             (json_int_t)group->blocks[0], "after", (json_int_t)group->bytes[1], "after_blocks",
                             (json_int_t)group->blocks[1], "change", compare_change(group, words));
     table_add(table, columns, name, row);
     json_decref(row);
-    if (at_peak && i < COMPARE_SENTENCES && compare_more(group) && by_stack == (compare->stacks.n > 0))
-      output_add_sentence(compare->findings, "At the peak, %s%s: %s and %s, %s.", by_stack ? "" : "blocks of ", name,
-                          UNITS_BYTES(group->bytes[0]), UNITS_BYTES(group->bytes[1]), compare_change(group, words));
+    if (at_peak && i < COMPARE_SENTENCES && compare_more(group) && (by != MOMENT_BY_SIZE || !compare->stacks.n))
+      output_add_sentence(compare->findings, "At the peak, %s%s: %s and %s, %s.",
+                          by == MOMENT_BY_SIZE                   ? "blocks of "
+                          : by == MOMENT_BY_TAG && group->number ? "tag "
+                                                                 : "",
+                          name, UNITS_BYTES(group->bytes[0]), UNITS_BYTES(group->bytes[1]),
+                          compare_change(group, words));
   }
   free(groups);
   json_array_append_new(compare->tables, table);
@@ -248,7 +279,7 @@ static bool compare_measure(struct compare *compare, uint32_t side)
 {
   struct compare_side *one = &compare->sides[side];
   one->live = calloc(one->blocks->n_events + 1, sizeof *one->live);
-  if (!one->live || !compare_number_stacks(compare, side)) return false;
+  if (!one->live || !compare_number_stacks(compare, side) || !compare_number_tags(compare, side)) return false;
   one->peak = moment_curve(one->blocks, NULL, 0, one->live);
   return pages_count(one->blocks, NULL, NULL, &one->pages);
 }
@@ -257,10 +288,12 @@ static bool compare_tell(struct compare *compare)
 {
   compare_figures(compare);
   compare_failures(compare);
-  return (!compare->stacks.n || compare_table(compare, "Live at the peak, by call stack", true, true)) &&
-         compare_table(compare, "Live at the peak, by size", false, true) &&
-         (!compare->stacks.n || compare_table(compare, "Allocated in all, by call stack", true, false)) &&
-         compare_table(compare, "Allocated in all, by size", false, false);
+  for (int at_peak = 1; at_peak >= 0; at_peak--)
+    if ((compare->tags.n && !compare_table(compare, MOMENT_BY_TAG, at_peak)) ||
+        (compare->stacks.n && !compare_table(compare, MOMENT_BY_STACK, at_peak)) ||
+        !compare_table(compare, MOMENT_BY_SIZE, at_peak))
+      return false;
+  return true;
 }
 
 json_t *compare_summary(const struct blocks *before, const struct blocks *after, const char *const names[2])
@@ -276,12 +309,15 @@ json_t *compare_summary(const struct blocks *before, const struct blocks *after,
                       "What an allocator holds beyond these blocks is not in a log: `hipmm replay --fit` finds the "
                       "least memory with which each runs.");
   if (!compare.stacks.n)
-    output_add_sentence(missing, "The logs have no call stacks, so blocks are told apart by their sizes only.");
+    output_add_sentence(missing, "The logs have no call stacks, so blocks are told apart by their sizes%s only.",
+                        compare.tags.n ? " and tags" : "");
   for (int side = 0; side < 2; side++) {
     free(compare.sides[side].live);
     free(compare.sides[side].stacks);
+    free(compare.sides[side].tags);
   }
   stack_texts_clear(&compare.stacks);
+  stack_texts_clear(&compare.tags);
   free(compare.shown);
   json_t *summary = json_pack("{s:o, s:o, s:o, s:o}", "title", output_json_string(title), "findings", compare.findings,
                               "missing", missing, "tables", compare.tables);
