@@ -143,6 +143,39 @@ run 0 report resnet50_train.csv -o training.html
 bytes=$(($(wc -c <training.html) - $(wc -c <page.html)))
 [ $bytes -le $((62287 * 5 + 100000)) ] || fail "the page of 62287 events has $bytes bytes more than that of 7"
 ! installed node "the lines that the page draws" || node "$here/page_lines.js" training.html >"$work/clean" || fail "$(cat "$work/clean")"
+# Of a log with more blocks than a page has, the most and the least of each of 65536 parts are those of its events.
+python3 - many.csv <<'END' || exit 99
+import sys
+with open(sys.argv[1], "w") as log:
+    log.write("Thread,Time,Action,Pointer,Size,Stream\n")
+    for i in range(1, 1000002):
+        log.write("1,x,allocate,0x%x,%d,0\n" % (i << 12, 512 * (1 + i * i % 7)))
+        if i % 3: log.write("1,x,free,0x%x,0,0\n" % (i << 12))
+END
+run 0 report many.csv -o many.html
+for name in most least pages; do column $name $((2 * 65536 + 2)) many.html >many.$name; done
+python3 - many.csv <<'END' || fail "the parts of a long log"
+import csv, sys
+def levels(name):
+    numbers = [int(word) for word in open("many." + name).read().split()]
+    event = level = 0
+    for step, change in zip(numbers[2::2], numbers[3::2]):
+        event, level = event + step, level + (-(change // 2) if change % 2 else change // 2)
+        yield event, level << numbers[1]
+sizes, live, now, places, pages = {}, [], 0, {}, []
+for row in csv.DictReader(open(sys.argv[1])):
+    place, change = int(row["Pointer"], 16) >> 21, 1 if row["Action"] == "allocate" else -1
+    if change > 0: sizes[row["Pointer"]] = int(row["Size"])
+    now += change * (sizes[row["Pointer"]] if change > 0 else sizes.pop(row["Pointer"]))
+    places[place] = places.get(place, 0) + change
+    if not places[place]: del places[place]
+    live.append(now), pages.append(len(places) << 21)
+parts = [range(-(-i * len(live) // 65536), -(-(i + 1) * len(live) // 65536)) for i in range(65536)]
+for name, values, choose in ("most", live, max), ("least", live, min), ("pages", pages, max):
+    assert list(levels(name)) == [(part.start, choose(values[part.start:part.stop])) for part in parts], name
+END
+! installed node "the lines of a long log" || node "$here/page_lines.js" many.html >"$work/clean" || fail "$(cat "$work/clean")"
+rm many.*
 # What differs at the peak of a training, counted by another program.
 python3 - resnet50_train.csv training.json <<'END' || fail "the rises of a training"
 import csv, json, sys

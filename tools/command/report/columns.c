@@ -7,6 +7,7 @@
  * a number is the value's place in the table. Addresses that mostly differ have no table. */
 #include "columns.h"
 #include "../../../core/base/key_map.h"
+#include "../trace/moment.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ enum {
   HTML_TIMES = 4096,
   HTML_MOST_RANGES = 4096,
   HTML_MOST_SEGMENTS = 100000,
+  HTML_MOST_PARTS = 65536,
   HTML_MOST_ORDER = 48,
   HTML_OTHER_WAY = 1 << 30,
   HTML_GAP = 1 << 21
@@ -291,17 +293,69 @@ static void html_note_pages(void *closure, uint32_t event, uint64_t bytes)
 }
 
 /* The pages after each event, as differences: an event that allocates adds pages, others take some; where that is not so the number
- * is larger by HTML_OTHER_WAY. Of a page that lacks blocks nothing: it shows the timeline. */
+ * is larger by HTML_OTHER_WAY. */
 static bool html_pages(const struct html *html)
 {
   const struct blocks *blocks = html->blocks;
   struct pages_result result;
   struct html_pages pages = {calloc(blocks->n_events + 1, sizeof *pages.numbers), 0};
-  bool is_whole = html->n_kept == blocks->n;
   for (size_t i = 0; pages.numbers && i < blocks->n; i++) pages.numbers[blocks->items[i].from] = 1;
-  bool good = pages.numbers && (!is_whole || pages_count(blocks, html_note_pages, &pages, &result));
-  if (good) html_numbers(html, "column-pages", pages.numbers, is_whole ? blocks->n_events : 0);
+  bool good = pages.numbers && pages_count(blocks, html_note_pages, &pages, &result);
+  if (good) html_numbers(html, "column-pages", pages.numbers, blocks->n_events);
   free(pages.numbers);
+  return good;
+}
+
+/* Equal parts of the events, of a page that lacks blocks. */
+struct html_parts {
+  size_t n, n_events;
+  struct block_levels most, least, pages; /* the most pages */
+};
+
+static struct block_level *html_part(const struct html_parts *parts, const struct block_levels *levels, size_t event)
+{
+  return &levels->items[event * parts->n / parts->n_events];
+}
+
+static bool html_parts_open(const struct html_parts *parts, struct block_levels *levels, uint64_t bytes)
+{
+  levels->items = calloc(parts->n, sizeof *levels->items);
+  if (!levels->items) return false;
+  for (levels->n = 0; levels->n < parts->n; levels->n++)
+    levels->items[levels->n] =
+        (struct block_level){bytes, (uint32_t)((levels->n * parts->n_events + parts->n - 1) / parts->n)};
+  return true;
+}
+
+static void html_note_part(void *closure, uint32_t event, uint64_t bytes)
+{
+  const struct html_parts *parts = closure;
+  struct block_level *most = html_part(parts, &parts->pages, event);
+  if (bytes > most->bytes) most->bytes = bytes;
+}
+
+/* The most and the least live bytes of each part, and the most pages, as levels from its first event on. */
+static bool html_parts(const struct html *html)
+{
+  const struct blocks *blocks = html->blocks;
+  struct html_parts parts = {.n = blocks->n_events < HTML_MOST_PARTS ? blocks->n_events : HTML_MOST_PARTS,
+                             .n_events = blocks->n_events};
+  struct pages_result result;
+  uint64_t *live = calloc(blocks->n_events, sizeof *live);
+  bool good = live && html_parts_open(&parts, &parts.most, 0) && html_parts_open(&parts, &parts.least, UINT64_MAX) &&
+              html_parts_open(&parts, &parts.pages, 0) && pages_count(blocks, html_note_part, &parts, &result);
+  if (good) moment_curve(blocks, NULL, 0, live);
+  for (size_t event = 0; good && event < blocks->n_events; event++) {
+    struct block_level *most = html_part(&parts, &parts.most, event), *least = html_part(&parts, &parts.least, event);
+    if (live[event] > most->bytes) most->bytes = live[event];
+    if (live[event] < least->bytes) least->bytes = live[event];
+  }
+  good = good && html_levels(html, "column-most", &parts.most) && html_levels(html, "column-least", &parts.least) &&
+         html_levels(html, "column-pages", &parts.pages);
+  free(live);
+  free(parts.most.items);
+  free(parts.least.items);
+  free(parts.pages.items);
   return good;
 }
 
@@ -420,9 +474,9 @@ bool html_columns(const struct html *html)
     return false;
   html_times(html);
   return html_levels(html, "column-held", &html->blocks->held) &&
-         html_levels(html, "column-device_free", &html->blocks->device_free) && html_pages(html) &&
-         html_segments(html) && html_column(html, "column-address", HTML_ADDRESS) &&
-         html_column(html, "column-bytes", HTML_BYTES) && html_column(html, "column-stream", HTML_STREAM) &&
-         html_column(html, "column-thread", HTML_THREAD) && html_column(html, "column-stack", HTML_STACK) &&
-         html_column(html, "column-tag", HTML_TAG);
+         html_levels(html, "column-device_free", &html->blocks->device_free) &&
+         (html->n_kept == html->blocks->n ? html_pages(html) : html_parts(html)) && html_segments(html) &&
+         html_column(html, "column-address", HTML_ADDRESS) && html_column(html, "column-bytes", HTML_BYTES) &&
+         html_column(html, "column-stream", HTML_STREAM) && html_column(html, "column-thread", HTML_THREAD) &&
+         html_column(html, "column-stack", HTML_STACK) && html_column(html, "column-tag", HTML_TAG);
 }

@@ -43,14 +43,14 @@
     for (let i = 0; i < n; i++) values[i] = rows === 1 ? table[0] : rows ? table[next()] : least + unit * next();
     return values;
   }
-  // Steps: the event of each, and the bytes from it on.
+  // A line: from the event of each step on so many bytes at most and at least; without events a step for each.
   function levelsOf(name) {
-    const next = numbersOf(name), count = next(), unit = 2 ** next(), at = new Float64Array(count), values = new Float64Array(count);
+    const next = numbersOf(name), count = next(), unit = 2 ** next(), at = new Float64Array(count), most = new Float64Array(count);
     for (let i = 0, event = 0, value = 0; i < count; i++) {
       at[i] = Math.min(event += next(), events - 1);
-      values[i] = unit * (value += signed(next()));
+      most[i] = unit * (value += signed(next()));
     }
-    return { at, values };
+    return { at, most, least: most };
   }
   function eventsOf() {
     const allocates = numbersOf("from"), frees = numbersOf("to"), from = new Uint32Array(n), to = new Uint32Array(n);
@@ -77,29 +77,33 @@
     }
     return low;
   }
-  // A value for each event, of the parts of a timeline.
-  const spread = parts => Float64Array.from({ length: events }, (_, i) => parts[Math.floor(i * parts.length / events)]);
+  // The step that an event is in; -1: it is before the first.
+  const stepOf = (line, event) => line.at ? countOf(line.at.length, i => line.at[i] <= event) - 1 : event;
 
-  // Live bytes after each event: exact if the page has all blocks.
-  const live = isWhole ? new Float64Array(events) : spread(summary.timeline.most);
-  if (isWhole) {
+  // Live bytes: after each event if the page has all blocks, else in each of many parts of the log.
+  function liveOf() {
+    if (!isWhole) return { ...levelsOf("most"), least: levelsOf("least").most };
+    const most = new Float64Array(events);
     for (let i = 0; i < n; i++) {
-      live[from[i]] += size[i];
-      if (to[i] < events) live[to[i]] -= size[i];
+      most[from[i]] += size[i];
+      if (to[i] < events) most[to[i]] -= size[i];
     }
-    for (let i = 1; i < events; i++) live[i] += live[i - 1];
+    for (let i = 1; i < events; i++) most[i] += most[i - 1];
+    return { most, least: most };
   }
 
-  // The bytes of the pages of 2 MiB with live blocks after each event.
-  const pages = isWhole ? new Float64Array(events) : spread(summary.timeline.pages);
-  if (isWhole) {
-    const next = numbersOf("pages"), allocates = new Uint8Array(events);
+  // The bytes of the pages of 2 MiB with live blocks, likewise.
+  function pagesOf() {
+    if (!isWhole) return levelsOf("pages");
+    const next = numbersOf("pages"), allocates = new Uint8Array(events), most = new Float64Array(events);
     for (let i = 0; i < n; i++) allocates[from[i]] = 1;
     for (let i = 0, sum = 0; i < events; i++) {
       const number = next(), otherWay = number >= 2 ** 30;
-      pages[i] = sum += (otherWay ? number - 2 ** 30 : number) * (allocates[i] ? 1 : -1) * (otherWay ? -1 : 1) * summary.fragmentation.page_bytes;
+      most[i] = sum += (otherWay ? number - 2 ** 30 : number) * (allocates[i] ? 1 : -1) * (otherWay ? -1 : 1) * summary.fragmentation.page_bytes;
     }
+    return { most, least: most };
   }
+  const live = liveOf(), pages = pagesOf();
   const held = levelsOf("held"), free = levelsOf("device_free"), marks = summary.marks || [];
   const segments = [];
   {
@@ -303,21 +307,21 @@
     return [context, canvas.width, canvas.height, scale];
   }
 
-  const paths = [{ values: pages, colour: "--second", name: "orange: all of the 2 MiB pages that live blocks touch" },
+  const paths = [{ ...pages, colour: "--second", name: "orange: all of the 2 MiB pages that live blocks touch" },
     { ...held, colour: "--held", name: "violet: held from the device" }, { ...free, colour: "--free", name: "green: free on the device" }];
-  const shownPaths = () => paths.filter(path => path.values.length && (path.values !== free.values || byId("free").checked));
-  // The most and the least at each pixel of what lasts from one event to the next, or from one step to the next.
-  function boundsOf(values, at, width) {
+  const shownPaths = () => paths.filter(path => path.most.length && (path.most !== free.most || byId("free").checked));
+  // The most and the least of a line at each pixel.
+  function boundsOf(line, width) {
+    const at = line.at;
     const most = new Float64Array(width).fill(-1), least = new Float64Array(width).fill(Infinity);
     const first = Math.max(0, Math.floor(toEvent(start))), last = Math.min(events - 1, Math.ceil(toEvent(end)));
-    let i = at ? Math.max(0, countOf(at.length, i => at[i] <= first) - 1) : first;
-    for (; i < values.length && (at ? at[i] : i) <= last; i++) {
+    for (let i = Math.max(0, stepOf(line, first)); i < line.most.length && (at ? at[i] : i) <= last; i++) {
       const left = Math.max(0, Math.floor(pixelOf(at ? at[i] : i, width)));
       const next = at ? (i + 1 < at.length ? at[i + 1] : events) : i + 1;
-      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(next, width)) - 1)), value = values[i];
+      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(next, width)) - 1));
       for (let x = left; x <= right; x++) {
-        if (value > most[x]) most[x] = value;
-        if (value < least[x]) least[x] = value;
+        if (line.most[i] > most[x]) most[x] = line.most[i];
+        if (line.least[i] < least[x]) least[x] = line.least[i];
       }
     }
     return [most, least];
@@ -325,11 +329,11 @@
 
   function drawCurve() {
     const [context, width, full, scale] = prepare(curve), bottom = full - 16 * scale;
-    const [most, least] = boundsOf(live, null, width);
-    const drawn = shownPaths().map(path => ({ ...path, most: boundsOf(path.values, path.at, width)[0] }));
+    const [most, least] = boundsOf(live, width);
+    const drawn = shownPaths().map(path => ({ ...path, most: boundsOf(path, width)[0] }));
     const greatest = bounds => bounds.reduce((top, value) => Math.max(top, value), 1);
     // The pages can be many times the blocks; what is held and what is free is shown whole.
-    const top = Math.max(greatest(most), ...drawn.filter(path => path.at).map(path => greatest(path.most)));
+    const top = Math.max(greatest(most), ...drawn.filter(path => path.colour !== "--second").map(path => greatest(path.most)));
     const y = value => bottom - value / top * (bottom - 14 * scale);
     context.fillStyle = paint("--fill");
     for (let x = 0; x < width; x++) if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, bottom - y(most[x]));
@@ -337,8 +341,8 @@
     for (let x = 0; x < width; x++)
       if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, Math.max(1.5 * scale, y(least[x]) - y(most[x])));
     for (const path of drawn) drawPath(context, width, path, value => y(Math.min(value, 1.05 * top)));
-    byId("curve-note").textContent = drawn.map(path => "; " + path.name).join("") + (isWhole ? "" : "; live bytes and pages are the most in each of " +
-      count(summary.timeline.most.length) + " parts of the log, since the page has " + count(n) + " of " + count(summary.allocations) + " blocks");
+    byId("curve-note").textContent = drawn.map(path => "; " + path.name).join("") + (isWhole ? "" : "; live bytes are the least to the most, and pages the most, in each of " +
+      count(live.at.length) + " parts of the log, since the page has " + count(n) + " of " + count(summary.allocations) + " blocks");
     context.fillStyle = paint("--faint");
     context.font = 11 * scale + "px system-ui, sans-serif";
     context.fillText(bytes(top), 4 * scale, 11 * scale);
@@ -458,6 +462,32 @@
     byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block");
     fill("holders", table(by, rows.slice(0, 15), total));
     if (hasStacks) showFlame(stacks);
+    showEvents();
+  }
+
+  // The events before and after the moment, of all blocks that the page has.
+  function showEvents() {
+    const first = Math.max(0, moment - 20), last = Math.min(events - 1, moment + 20), found = new Map(), rows = [];
+    for (let i = 0; i < n && from[i] <= last; i++) {
+      if (from[i] >= first) found.set(from[i], i);
+      if (to[i] >= first && to[i] <= last && !found.has(to[i])) found.set(to[i], i);
+    }
+    const head = element("tr"), made = element("table");
+    const columns = ["event", ...hasTimes ? ["time"] : [], "", "size", "address", "stream", "thread", ...hasTags ? ["tag"] : [], ...hasStacks ? ["call stack"] : []];
+    head.append(...columns.map(name => element("th", name)));
+    for (let event = first; event <= last; event++) {
+      const i = found.get(event), row = element("tr"), time = hasTimes ? [seconds(timeOf(event))] : [];
+      const texts = i === undefined ? [isWhole ? "failed, or of no block" : "of no block of this page"] :
+        [from[i] === event ? "allocate" : "free", bytes(size[i]), "0x" + address[i].toString(16), streamName(stream[i]), threadName(thread[i]),
+          ...hasTags ? [tagName(tag[i])] : [], ...hasStacks ? [stackName(stack[i])] : []];
+      row.append(...[count(event), ...time, ...texts].map(text => element("td", text, "name")));
+      if (i !== undefined) row.title = stackTitle(stack[i]);
+      if (event === moment) row.ariaCurrent = "true";
+      row.onclick = () => choose(event);
+      rows.push(row);
+    }
+    made.append(head, ...rows);
+    fill("events", made);
   }
 
   // Rectangles as wide as the bytes of a call, the outermost calls at the bottom.
@@ -507,10 +537,10 @@
   function tell(canvas, x, y) {
     const box = canvas.getBoundingClientRect(), at = start + (end - start) * (x - box.left) / box.width;
     const event = Math.max(0, Math.min(events - 1, Math.floor(toEvent(at))));
-    let text = eventName(event) + ": " + bytes(live[event]) + " live", title = "";
-    for (const [levels, word] of [[held, " held"], [free, " free on the device"]]) {
-      const i = countOf(levels.at.length, i => levels.at[i] <= event);
-      if (i) text += ", " + bytes(levels.values[i - 1]) + word;
+    let text = eventName(event), title = "";
+    for (const [line, word] of [[live, " live"], [held, " held"], [free, " free on the device"]]) {
+      const i = stepOf(line, event), [least, most] = [line.least[i], line.most[i]];
+      if (i >= 0) text += (line === live ? ": " : ", ") + (least < most ? bytes(least) + " to " : "") + bytes(most) + word;
     }
     const mark = marks.filter(mark => mark.event <= event && (mark.end === null || event < mark.end)).pop();
     if (mark) text += ", in " + mark.name;
@@ -608,7 +638,7 @@
   byId("rows-out").addEventListener("click", () => zoomRows(2, (low + high) / 2));
   byId("free-choice").hidden = !free.at.length;
   // A device that is mostly free would leave no room for the rest.
-  byId("free").checked = free.values.reduce((least, value) => Math.min(least, value), Infinity) < 2 * Math.max(summary.peak.bytes, summary.held ? summary.held.peak_bytes : 0);
+  byId("free").checked = free.most.reduce((least, value) => Math.min(least, value), Infinity) < 2 * Math.max(summary.peak.bytes, summary.held ? summary.held.peak_bytes : 0);
   byId("free").addEventListener("change", requestDraw);
   byId("mark-choice").hidden = !marks.length;
   byId("mark").append(...marks.map((mark, i) => new Option(mark.name + ", " + eventName(mark.event), i)));
