@@ -76,3 +76,14 @@ print(json.dumps(value))' "$work/out" "$1"
 has() {
   [ "$(value "$1")" = "$2" ] || fail "$1 is $(value "$1") and not $2"
 }
+
+# by_keys PAGE: keys alone reach all of a page of `hipmm report`
+by_keys() {
+  installed node "$1, driven by keys" && installed chromium "$1, driven by keys" || return 0
+  node "$here/page_keys.js" chromium "$work/$1" "$work/browser" >"$work/clean" 2>&1
+  case $? in
+  0) ;;
+  77) skip_part "$1, driven by keys" "$(cat "$work/clean")" ;;
+  *) fail "$1: $(cat "$work/clean")" ;;
+  esac
+}

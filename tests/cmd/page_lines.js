@@ -23,6 +23,7 @@ function lineAt(points, x) {
 function makeContext() {
   let fills = [], points = [];
   return {
+    canvas: { matches: () => true },
     setTransform() { fills = []; },
     fillRect(x, y, w) { if (w === 1 && this.fillStyle === "--fill") fills.push([x, y]); },
     fillText() {}, measureText: () => ({ width: 40 }),

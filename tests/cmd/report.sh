@@ -542,6 +542,9 @@ printf '{"runtime": 1, "process": "x", "memory": 3}' >other.json
 run 1 report other.json
 says '^hipmm: other.json: line 1 is neither a snapshot of hipmm nor a report of a process$'
 
+by_keys job.html
+by_keys mlp.html
+
 # A browser draws it.
 if installed chromium "the page, drawn by a browser"; then
   run 0 report made.record -o drawn.html

@@ -153,6 +153,7 @@ grep -q '"tags":\[null,"layer \\u003c7>","loss \\"é\\" from x in y","step 0","s
 if installed node "the page's script"; then
   node "$top_srcdir/tests/cmd/page_lines.js" page.html >lines 2>&1 || fail "the script fails: $(cat lines)"
 fi
+by_keys page.html
 
 # Records of before: the same bytes but for the number of the format and the tags.
 sed 's/ask("[^,]*,/ask(NULL,/; s/hipmm_tag_pop()/0/; s/hipmm_tag_push([^)]*)/0/' program.c >plain.c

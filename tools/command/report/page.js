@@ -8,9 +8,10 @@
   if (memories.length > 1) {
     const choice = byId("memory");
     choice.append(...memories.map((memory, i) => new Option(memory.querySelector("h2").textContent, i, i === which, i === which)));
-    choice.addEventListener("change", () => { location.hash = "text-" + choice.value; });
+    choice.addEventListener("change", () => { history.pushState("chosen", "", "#text-" + choice.value); location.reload(); });
     addEventListener("hashchange", () => location.reload());
     byId("memory-choice").hidden = false;
+    if (history.state) choice.focus(); // arrow keys choose the next
   }
   document.documentElement.classList.add("has-script");
   memories[which].classList.add("is-chosen");
@@ -196,11 +197,16 @@
       element("th", "share", "number"), element("th", ""));
     made.append(head);
     for (const [name, blocks, total, title] of rows) {
-      const row = element("tr"), bar = element("td", undefined, "bar"), filled = element("div");
+      const row = element("tr"), bar = element("td", undefined, "bar"), filled = element("div"), cell = element("td", title ? undefined : name, "name");
       filled.style.width = 100 * total / most + "%";
-      if (title) row.title = title;
+      if (title) { // without a mouse, too
+        const more = element("details");
+        row.title = title;
+        more.append(element("summary", name), element("pre", title));
+        cell.append(more);
+      }
       bar.append(filled);
-      row.append(element("td", name, "name"), element("td", count(blocks), "number"), element("td", bytes(total), "number"),
+      row.append(cell, element("td", count(blocks), "number"), element("td", bytes(total), "number"),
         element("td", percent(total, whole), "number"), bar);
       made.append(row);
     }
@@ -239,7 +245,7 @@
   // ---- Colours ----------------------------------------------------------------------------------------------------
 
   const palette = [[78, 121, 167], [242, 142, 43], [89, 161, 79], [225, 87, 89], [118, 183, 178], [237, 201, 72],
-    [176, 122, 161], [156, 117, 95], [255, 157, 167], [134, 188, 182]];
+    [176, 122, 161], [156, 117, 95], [255, 157, 167], [190, 210, 90]], none = [150, 150, 150];
   const ramp = [[68, 1, 84], [70, 50, 126], [54, 92, 141], [39, 127, 142], [31, 161, 135], [74, 193, 109], [160, 218, 57],
     [253, 231, 37]];
   const sizeSteps = [12, 15, 18, 20, 22, 25, 28]; // powers of two between the colours of the ramp
@@ -253,8 +259,8 @@
     size: i => ramp[step(sizeSteps, Math.log2(size[i] || 1))],
     stream: i => palette[stream[i] % palette.length],
     thread: i => palette[thread[i] % palette.length],
-    stack: i => stack[i] ? palette[stack[i] % palette.length] : [150, 150, 150],
-    tag: i => tag[i] ? palette[tag[i] % palette.length] : [150, 150, 150],
+    stack: i => stack[i] ? palette[stack[i] % palette.length] : none,
+    tag: i => tag[i] ? palette[tag[i] % palette.length] : none,
     life: i => ramp[step(lifeSteps, Math.log2(Math.min(to[i], events) - from[i] || 1))],
   };
   function showLegend() {
@@ -266,12 +272,14 @@
     else {
       const names = { stream: [summary.streams.length, streamName], thread: [summary.threads.length, threadName],
         stack: [summary.stacks.length, stackName], tag: [summary.tags.length, tagName] }[by];
-      for (let i = by === "stack" || by === "tag" ? 1 : 0; i < Math.min(names[0], palette.length); i++)
-        items.push([palette[i % palette.length], names[1](i)]);
+      const values = { stack, tag }[by], first = values ? 1 : 0, last = Math.min(names[0], first + palette.length);
+      for (let i = first; i < last; i++) items.push([palette[i % palette.length], names[1](i)]);
+      if (values && values.includes(0)) items.push([none, names[1](0)]);
+      if (last < names[0]) items.push([null, "and " + count(names[0] - last) + " more, in these colours again"]);
     }
     fill("legend", ...items.map(([colour, text]) => {
       const made = element("span", text);
-      made.style.setProperty("--key", "rgb(" + colour + ")");
+      if (colour) made.style.setProperty("--key", "rgb(" + colour + ")");
       return made;
     }));
   }
@@ -383,9 +391,13 @@
       room = x + 12 * scale + context.measureText(mark.name).width;
     }
   }
+  // The moment; and a cross in the middle, of which keys tell.
   function drawMoment(context, width, full, scale) {
     context.fillStyle = paint("--ink");
     context.fillRect(pixelOf(moment + 0.5, width) - scale / 2, 0, scale, full);
+    if (!context.canvas.matches(":focus-visible")) return;
+    context.fillRect((width - scale) / 2, full / 2 - 7 * scale, scale, 14 * scale);
+    context.fillRect(width / 2 - 7 * scale, (full - scale) / 2, 14 * scale, scale);
   }
 
   // The part of the addresses that is in view.
@@ -478,9 +490,10 @@
     for (let event = first; event <= last; event++) {
       const i = found.get(event), row = element("tr"), time = hasTimes ? [seconds(timeOf(event))] : [];
       const texts = i === undefined ? [isWhole ? "failed, or of no block" : "of no block of this page"] :
-        [from[i] === event ? "allocate" : "free", bytes(size[i]), "0x" + address[i].toString(16), streamName(stream[i]), threadName(thread[i]),
+        [from[i] === event ? "allocate" : "free", bytes(size[i]), "0x" + address[i].toString(16), streamName(stream[i]).replace("stream ", ""),
+          threadName(thread[i]).replace("thread ", ""),
           ...hasTags ? [tagName(tag[i])] : [], ...hasStacks ? [stackName(stack[i])] : []];
-      row.append(...[count(event), ...time, ...texts].map(text => element("td", text, "name")));
+      row.append(...[count(event), ...time, ...texts].map(text => element("td", text)));
       if (i !== undefined) row.title = stackTitle(stack[i]);
       if (event === moment) row.ariaCurrent = "true";
       row.onclick = () => choose(event);
@@ -593,6 +606,9 @@
       if (grabbed && !grabbed.moved) choose(toEvent(axisAt(event)));
       grabbed = null;
     });
+    canvas.addEventListener("pointercancel", () => { grabbed = null; }); // the finger scrolls the page
+    canvas.addEventListener("focus", requestDraw);
+    canvas.addEventListener("blur", requestDraw);
     canvas.addEventListener("keydown", event => {
       const span = end - start, middle = (start + end) / 2;
       const moves = { ArrowLeft: () => look(start - span / 8, end - span / 8), ArrowRight: () => look(start + span / 8, end + span / 8),
@@ -605,6 +621,8 @@
       if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       moves[event.key]();
+      const box = canvas.getBoundingClientRect();
+      tell(canvas, box.left + box.width / 2, box.top + box.height / 2);
     });
   }
 
