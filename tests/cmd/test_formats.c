@@ -891,7 +891,10 @@ static void survives_every_damage(void **state)
                                       "umpire_2022.03.json",
                                       "rocprofv3_memory_allocation_trace.csv",
                                       "nsys.sqlite"};
-  static const char *const logs[] = {spark, rmm_events, kokkos, umpire_v2, rocprof};
+  static const char tagged[] = "Thread,Time,Action,Pointer,Size,Stream,Tag\n"
+                               "1,10:00:00.000000,allocate,0x100,8,0,\"step \"\"1\"\";a\\;b\\\\c, d\"\n"
+                               "1,10:00:01.000000,free,0x100,8,0,\n";
+  static const char *const logs[] = {spark, rmm_events, kokkos, umpire_v2, rocprof, tagged};
   uint64_t random = 7;
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
