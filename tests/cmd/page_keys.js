@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // node page_keys.js BROWSER PAGE FOLDER: drives a page of `hipmm report` by keys alone, in Chromium, whose profile is in the folder.
-// Prints the first thing that cannot be reached or does not answer. Exit status 77: the browser does not run here.
+// Prints the first thing that cannot be reached or does not answer, or that a narrow screen or paper cuts off. Exit status 77: the
+// browser does not run here.
 "use strict";
 const [browser, file, folder] = process.argv.slice(2);
 const child = require("child_process").spawn(browser, ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
@@ -46,11 +47,7 @@ async function reach(query) {
 }
 const content = id => value("document.getElementById('" + id + "').textContent");
 
-async function drive() {
-  const { targetId } = await ask("Target.createTarget", { url: "about:blank" });
-  session = (await ask("Target.attachToTarget", { targetId, flatten: true })).sessionId;
-  await ask("Page.navigate", { url: "file://" + file });
-  await is("document.readyState + document.getElementsByTagName('canvas').length", "complete2");
+async function drivePlots() {
   if (await value("!document.getElementById('memory-choice').hidden")) {
     await reach("#memory");
     for (const memory of [1, 2]) {
@@ -76,7 +73,21 @@ async function drive() {
   await is("document.querySelector('#events [aria-current] td').checkVisibility()", true);
   await is("document.querySelector('#events [aria-current] td').textContent", (Math.floor(events / 2) + 1).toLocaleString("en"));
   await is("document.querySelectorAll('#events tr').length - 1", Math.min(events, Math.floor(events / 2) + 22) - Math.max(0, Math.floor(events / 2) - 19));
-  await ask("Emulation.setDeviceMetricsOverride", { width: 380, height: 800, deviceScaleFactor: 1, mobile: true });
-  await is("document.documentElement.scrollWidth", 380);
+}
+async function fits(query, width, mobile) {
+  await ask("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile });
+  await is("Math.max(...[...document.querySelectorAll('" + query + "')].map(part => part.scrollWidth - part.clientWidth))", 0);
+}
+async function drive() {
+  const { targetId } = await ask("Target.createTarget", { url: "about:blank" });
+  session = (await ask("Target.attachToTarget", { targetId, flatten: true })).sessionId;
+  await ask("Page.navigate", { url: "file://" + file });
+  await is("document.readyState + location.protocol", "completefile:");
+  const hasPlots = await value("document.getElementById('map') !== null");
+  if (hasPlots) await drivePlots();
+  await fits("html", 380, true);
+  if (!hasPlots) await reach(".scroll"); // whose arrow keys move the table
+  await ask("Emulation.setEmulatedMedia", { media: "print" });
+  await fits("html, .scroll", 700, false);
 }
 drive().then(() => end(0), error => end(1, error.message));

@@ -544,6 +544,7 @@ says '^hipmm: other.json: line 1 is neither a snapshot of hipmm nor a report of 
 
 by_keys job.html
 by_keys mlp.html
+by_keys compared.html
 
 # A browser draws it.
 if installed chromium "the page, drawn by a browser"; then

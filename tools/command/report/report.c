@@ -262,7 +262,8 @@ const struct command report_command = {
     "report", "show the peak, holders, leaks and fragmentation of an allocation log", "LOG…",
     "Reads allocation logs, in any format that `hipmm convert` reads, and shows how the program used memory: how "
     "much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; "
-    "leaks; fragmentation; and call stacks if the log has them. Records of hipmm and snapshots of PyTorch also tell "
+    "leaks; fragmentation; and tags and call stacks if the log has them. Records of hipmm and snapshots of PyTorch "
+    "also tell "
     "what the allocator held from the device: how much of that was idle, and which blocks pin it.\n"
     "\n"
     "A snapshot (hipmm_snapshot(), hipmm.snapshot()) and the report of a process (`hipmm run --report=FILE --json`, "
