@@ -90,6 +90,16 @@ rows = list(csv.DictReader(open("tags.csv")))
 assert list(rows[0]) == ["Thread", "Time", "Action", "Pointer", "Size", "Stream", "Tag"], rows[0]
 assert [row["Tag"] for row in rows[:4]] == ["step 0;layer <7>", 'step 0;loss "é" from x in y', "step 0", ""], rows[:4]
 END
+# PyTorch's snapshots have steps only.
+run 0 convert -o tags.pickle tags.record
+run 0 report --json tags.pickle
+python3 - "$work/out" <<'END' || fail "the steps of a snapshot"
+import json, pickle, sys
+marks = [(mark["name"], mark["event"], mark["end"]) for mark in json.load(open(sys.argv[1]))["marks"]]
+assert marks == [("step 0", 0, 3), ("step 1", 4, 7), ("step 2", 8, 11), ("pass", 12, 84)], marks
+events = pickle.load(open("tags.pickle", "rb"))["device_traces"][0]
+assert [event.get("user_metadata") for event in events[:5]] == ["step 0"] * 3 + [None, "step 1"], events[:5]
+END
 # Semicolons and backslashes of names are marked, and commas do not end a column.
 cat >odd.csv <<'END'
 Thread,Time,Action,Pointer,Size,Stream,Tag
@@ -208,6 +218,8 @@ run 0 convert --format chrome -o wild.json wild.record
 python3 -c 'import json; json.load(open("wild.json"))' || fail "a tag breaks the trace"
 run 0 convert --format pprof -o wild.pprof wild.record
 run 0 report -o wild.html wild.record
+run 0 convert -o wild.pickle wild.record
+python3 -c 'import pickle; pickle.load(open("wild.pickle", "rb"))' || fail "a tag breaks the snapshot"
 run 0 convert -o wild.csv wild.record
 run 0 report --json wild.csv
 finish

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* snapshot_output.c: writes rows as a pickle of what torch.cuda.memory._snapshot() gives, which https://pytorch.org/memory_viz
- * shows. A row becomes "alloc" or "oom", or "free_requested" and "free_completed"; threads and failed frees have no place
- * there. Each device has a list of its own, in a file without a name until the end. In each list a stack is pickled once, as
+ * shows. A row becomes "alloc" or "oom", or "free_requested" and "free_completed"; threads, inner tags and failed frees have no
+ * place there. Each device has a list of its own, in a file without a name until the end. In each list a stack is pickled once, as
  * are the keys: the memo has the keys, then the stacks by number.
  *
  * The page's reader knows the operations alone that PyTorch writes: there is no POP, and a number of nine bytes breaks its
  * sums. */
+#include "../../../core/base/record_format.h"
+#include "../../../core/base/text.h"
 #include "../array.h"
 #include "../trace/stack_frames.h"
 #include "convert.h"
@@ -29,6 +31,7 @@ enum snapshot_word {
   WORD_REQUESTED,
   WORD_COMPLETED,
   WORD_OOM,
+  WORD_METADATA,
   SNAPSHOT_WORDS
 };
 
@@ -48,8 +51,8 @@ struct snapshot_output {
 };
 
 static const char *const snapshot_words[SNAPSHOT_WORDS] = {
-    "action",   "addr", "size",        "stream", "time_us",        "frames",         "name",
-    "filename", "line", "device_free", "alloc",  "free_requested", "free_completed", "oom"};
+    "action", "addr",        "size",  "stream",         "time_us",        "frames", "name",         "filename",
+    "line",   "device_free", "alloc", "free_requested", "free_completed", "oom",    "user_metadata"};
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
 
@@ -129,6 +132,18 @@ static bool snapshot_put_frames(struct snapshot_device *device, uint32_t stack, 
   return true;
 }
 
+/* The outermost tag, as torch.cuda.memory._set_memory_metadata() says the step. */
+static void snapshot_put_step(struct snapshot_device *device, const struct trace_row *row,
+                              const struct trace_rows *rows)
+{
+  char step[RECORD_MOST_TAG_BYTES + 1];
+  const char *tags = row->tags ? trace_rows_tags(rows, row->tags) : NULL;
+  snprintf(step, sizeof step, "%.*s", tags ? (int)strcspn(tags, "\n") : 0, tags ? tags : "");
+  if (!*step || !text_is_utf8(step)) return; /* Python would refuse the pickle */
+  snapshot_put_word(device, WORD_METADATA);
+  snapshot_put_text(device->file, step, strlen(step));
+}
+
 /* ---- Output ---------------------------------------------------------------------------------------------------- */
 
 static bool snapshot_output_begin(struct convert_output *output)
@@ -166,6 +181,7 @@ static bool snapshot_output_event(struct convert_output *output, enum snapshot_w
   snapshot_put_entry(device, WORD_TIME, (uint64_t)output->snapshot->microseconds);
   snapshot_put_word(device, WORD_FRAMES);
   if (!snapshot_put_frames(device, row->stack, rows)) return false;
+  snapshot_put_step(device, row, rows);
   fputs("ua", device->file);
   return !ferror(device->file);
 }
