@@ -11,18 +11,6 @@ enum {
 
 /* ---- Memory of the global arena ---- */
 
-static enum hipmm_status find_memory_synchronize(void *arena, uint32_t user)
-{
-  return arena_synchronize(arena, user);
-}
-
-static enum hipmm_status find_memory_collect(void *arena, uint32_t user, enum hipmm_status refusal)
-{
-  return arena_collect(arena, user, refusal);
-}
-
-static const struct miss_ops find_memory_ops = {.synchronize = find_memory_synchronize, .collect = find_memory_collect};
-
 /* The same request for so many bytes. */
 static struct request find_memory_request(uint64_t bytes, const struct request *wanted)
 {
@@ -44,7 +32,7 @@ static uint32_t find_memory_attempt(struct arena *arena, uint64_t bytes, const s
 {
   const struct request request = find_memory_request(bytes, wanted);
   struct miss miss = {
-      .ops = &find_memory_ops, .self = arena, .heap = &arena->heap, .backing = &arena->backing, .request = &request};
+      .ops = &arena->type->miss, .self = arena, .heap = &arena->heap, .backing = &arena->backing, .request = &request};
   miss_run(&miss, last);
   if (miss.status) arena->refusal = miss.status;
   *status_out = miss.id || hipmm_is_out_of_memory(miss.status) ? HIPMM_OK : miss.status;
@@ -92,9 +80,7 @@ static uint32_t find_memory_in_superblock(struct arena *arena, struct local *loc
   if (!superblock) return BLOCK_NONE;
   local_acquire(local, blocks);
   arena_supply(arena, local);
-  if (local->unused) {
-    local_add_superblock(local, blocks, superblock);
-    stream_set_add(&arena->holding, local->number);
+  if (arena_add_superblock(arena, local, superblock)) {
     id = local_allocate(local, blocks, request->bytes, true);
     local_make_live(local, block_of(blocks, id), request->requested, local->handle);
   }
@@ -154,10 +140,15 @@ static uint32_t find_memory_superblock(struct arena *arena, struct local *local,
   return find_memory_in_superblock(arena, local, block, request);
 }
 
-static enum hipmm_status find_memory_small(struct arena *arena, struct local *local, const struct request *request,
-                                           uint32_t *id_out)
+enum hipmm_status arena_find_small(struct arena *arena, const struct request *wanted, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
+  struct local *local = arena_enter_local(arena, wanted->stream);
+  struct request loan = *wanted, *request = &loan;
+  *id_out = BLOCK_NONE;
+  arena->refusal = HIPMM_OK; /* of this allocation */
+  if (!local) return HIPMM_OK;
+  request->is_loan = true;
   uint32_t id = find_memory_own(arena, local, request), block = BLOCK_NONE;
   if (!id) block = find_memory_ready(arena, find_memory_most(local, request), request);
   if (!id && !block) block = find_memory_ready(arena, find_memory_least(request), request);
@@ -175,28 +166,13 @@ static enum hipmm_status find_memory_small(struct arena *arena, struct local *lo
 
 /* ---- Large allocations ---- */
 
-static enum hipmm_status find_memory_large(struct arena *arena, const struct request *request, uint32_t *id_out)
+enum hipmm_status arena_find_large(struct arena *arena, const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
   if (arena->heap.streams.active > 1) heap_poll(&arena->heap); /* where it goes decides how well the rest packs */
   uint32_t id = find_memory_ready(arena, request->bytes, request);
   if (!id) id = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
-  if (id) {
-    arena->large_count++;
-    arena->large_bytes += (int64_t)request->requested;
-  } else if (!status) {
-    id = find_memory_elsewhere(arena, request);
-  }
+  if (!id && !status) id = find_memory_elsewhere(arena, request);
   *id_out = id;
   return status;
-}
-
-enum hipmm_status arena_find_memory(struct arena *arena, const struct request *request, uint32_t *id_out)
-{
-  struct request superblock = *request;
-  superblock.is_loan = true;
-  bool is_small = request->bytes <= arena->small_bytes && request->alignment == HIPMM_ALIGNMENT;
-  struct local *local = is_small ? arena_enter_local(arena, request->stream) : NULL;
-  arena->refusal = HIPMM_OK; /* of this allocation */
-  return local ? find_memory_small(arena, local, &superblock, id_out) : find_memory_large(arena, request, id_out);
 }
