@@ -1,45 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: what a local arena serves, and the ops that the types with an arena share. An allocation that the thread's own local
- * arena can serve takes only that arena's lock. So does the thread's free of the arena's block on the arena's stream. Another
- * thread's free on that stream takes no lock. Everything else takes the global lock first. */
-#include "arena.h"
-
-/* The caller holds the arena's lock. */
-static inline bool arena_is_for(const struct local *local, hipmm_stream_t handle)
-{
-  return local->is_open && local->handle == handle &&
-         (!local->stream_thread || local->stream_thread == thread_number());
-}
+/* allocate.c: what at_hand.h leaves over, and the ops that the types with an arena share. */
+#include "at_hand.h"
 
 /* ---- Allocating ---- */
 
-/* A block of the caller's own arena; BLOCK_NONE if the global lock is needed. */
-static inline uint32_t arena_allocate_locally(struct arena *arena, struct local *local, size_t bytes,
-                                              hipmm_stream_t handle, bool without_cut)
-{
-  struct blocks *blocks = &arena->heap.blocks;
-  uint32_t id = BLOCK_NONE;
-  biased_lock_acquire(&local->lock);
-  if (arena_is_for(local, handle))
-    id = local_allocate(local, blocks, sizes_round_up(bytes, HIPMM_ALIGNMENT), without_cut);
-  if (id) local_make_live(local, block_of(blocks, id), bytes, handle);
-  biased_lock_release(&local->lock);
-  return id;
-}
-
-/* Called from the upstream, the thread has the global lock already: a surplus stays until a later call. */
-static __attribute__((noinline)) uint32_t arena_allocate_from_upstream(struct arena *arena, struct local *local,
-                                                                       size_t bytes, hipmm_stream_t handle)
+uint32_t arena_allocate_from_upstream(struct arena *arena, struct local *local, size_t bytes, hipmm_stream_t handle)
 {
   return biased_lock_is_held(&arena->lock) ? arena_allocate_locally(arena, local, bytes, handle, true) : BLOCK_NONE;
-}
-
-uint32_t arena_allocate_at_hand(struct arena *arena, size_t bytes, hipmm_stream_t handle)
-{
-  struct local *local = thread_recall(arena->serial, handle);
-  uint32_t id = local ? arena_allocate_locally(arena, local, bytes, handle, false) : BLOCK_NONE;
-  if (__builtin_expect(!id && local, 0)) id = arena_allocate_from_upstream(arena, local, bytes, handle);
-  return id;
 }
 
 /* ---- Freeing and finding ---- */
@@ -61,12 +28,10 @@ static void arena_free_block(struct arena *arena, uint32_t id, struct local *loc
     arena_add_pending(arena, local, id);
   bool has_surplus = local_has_surplus(local);
   biased_lock_release(&local->lock);
-  if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
+  if (has_surplus) arena_return_idle(arena, local, arena->superblock_bytes);
 }
 
-/* The caller has claimed the block. If the free fails, the block is live again. */
-static __attribute__((noinline)) enum hipmm_status arena_free_slow_path(struct arena *arena, uint32_t id,
-                                                                        hipmm_stream_t handle)
+enum hipmm_status arena_free_slow_path(struct arena *arena, uint32_t id, hipmm_stream_t handle)
 {
   uint32_t stream, number = heap_block(&arena->heap, id)->arena;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
@@ -82,52 +47,19 @@ static __attribute__((noinline)) enum hipmm_status arena_free_slow_path(struct a
   return status;
 }
 
-static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, struct local *local)
+void arena_return_surplus(struct arena *arena, struct local *local)
 {
   if (biased_lock_is_held(&arena->lock)) return;                /* called from the upstream: a later free does it */
   if (biased_lock_enter(&arena->lock, arena->services)) return; /* the same */
-  arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
+  arena_return_idle(arena, local, arena->superblock_bytes);
   biased_lock_release(&arena->lock);
 }
 
-/* Frees a claimed block, if its arena is for the stream of this call. The caller holds the arena's lock, which is released. */
-static inline bool arena_free_locally(struct arena *arena, struct local *local, uint32_t id, hipmm_stream_t handle)
-{
-  const struct blocks *blocks = &arena->heap.blocks;
-  bool is_for = arena_is_for(local, handle), has_surplus = false;
-  if (__builtin_expect(is_for, 1)) {
-    local_end_live(local, block_of(blocks, id));
-    local_free(local, blocks, id);
-    has_surplus = local_has_surplus(local);
-  }
-  biased_lock_release(&local->lock);
-  if (__builtin_expect(has_surplus, 0)) arena_return_surplus(arena, local);
-  return is_for;
-}
-
-/* Frees a block in another thread's arena. That thread may never allocate again, so once there are enough messages, the arena's
- * surplus is given back here. */
-static bool arena_free_remotely(struct arena *arena, struct local *local, uint32_t id, hipmm_stream_t handle)
+bool arena_free_remotely(struct arena *arena, struct local *local, uint32_t id, hipmm_stream_t handle)
 {
   if (local_send(local, &arena->heap.blocks, id, handle)) return true;
   local_acquire(local, &arena->heap.blocks);
   return arena_free_locally(arena, local, id, handle);
-}
-
-enum hipmm_status arena_free_claimed(struct arena *arena, uint32_t id, hipmm_stream_t handle)
-{
-  uint32_t number = heap_block(&arena->heap, id)->arena;
-  bool is_free = false;
-  if (__builtin_expect(number != 0, 1)) {
-    struct local *local = arena_local(arena, number);
-    if (__builtin_expect(local_is_of_caller(local), 1)) {
-      biased_lock_acquire(&local->lock);
-      is_free = arena_free_locally(arena, local, id, handle);
-    } else {
-      is_free = arena_free_remotely(arena, local, id, handle);
-    }
-  }
-  return __builtin_expect(is_free, 1) ? HIPMM_OK : arena_free_slow_path(arena, id, handle);
 }
 
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out)

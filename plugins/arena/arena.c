@@ -7,10 +7,10 @@
  * a superblock of a local arena, or a large allocation. The records of the blocks in a superblock are the heap's too.
  *
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
-#include "arena.h"
 #include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "../common/log_file.h"
+#include "at_hand.h"
 #include "options.h"
 
 /* ---- Values ---- */

@@ -16,10 +16,10 @@
 
 #include <stdatomic.h>
 
-enum {
-  ARENA_MOST_LOCALS = MAX_STREAMS,
-  ARENA_SUPERBLOCK_BYTES = 1 << 20 /* the smallest */
-};
+enum { ARENA_MOST_LOCALS = MAX_STREAMS };
+
+/* Of superblocks. A large local arena gets larger ones, so that less is lost at their ends. */
+enum { ARENA_SUPERBLOCK_BYTES = 1 << 20, ARENA_MOST_SUPERBLOCK_BYTES = 16 << 20 };
 
 struct arena;
 
@@ -51,10 +51,11 @@ struct arena {
   struct biased_lock lock; /* the global one, of all below */
   struct heap heap;
   struct backing backing;
-  struct locals *locals;     /* NULL: none yet. What has a local arena's number may read it without the lock */
-  uint32_t n_locals;         /* items ever used, [0] included */
-  enum hipmm_status refusal; /* why the upstream, or the host, refused the allocation */
-  uint64_t collections;      /* times that every arena had to return its free superblocks */
+  struct locals *locals; /* NULL: none yet. What has a local arena's number may read it without the lock */
+  uint32_t n_locals;     /* items ever used, [0] included */
+  uint64_t superblock_bytes, most_superblock_bytes; /* the smallest and the largest, but for a larger block */
+  enum hipmm_status refusal;                        /* why the upstream, or the host, refused the allocation */
+  uint64_t collections;                             /* times that every arena had to return its free superblocks */
 };
 
 /* Begins with an arena whose backing, type and services the caller sets. False when host memory is short; arena_close() must be
@@ -118,14 +119,7 @@ enum hipmm_status arena_find_small(struct arena *arena, const struct request *re
 /* A live block of the heap, likewise. */
 enum hipmm_status arena_find_large(struct arena *arena, const struct request *request, uint32_t *id_out);
 
-/* ---- allocate.c. The caller holds no lock ---- */
-
-/* A live block of the arena that the calling thread remembers for the stream; BLOCK_NONE if the global lock is needed. `bytes` is
- * not 0. */
-uint32_t arena_allocate_at_hand(struct arena *arena, size_t bytes, hipmm_stream_t handle);
-
-/* Frees a block that the caller has claimed. If the free fails, the block is live again. */
-enum hipmm_status arena_free_claimed(struct arena *arena, uint32_t id, hipmm_stream_t handle);
+/* ---- allocate.c, beside at_hand.h. The caller holds no lock ---- */
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct arena, or what begins with one. */
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out);

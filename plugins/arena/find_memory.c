@@ -4,10 +4,7 @@
  * global lock throughout. */
 #include "arena.h"
 
-enum {
-  LEAST_REMNANT_BYTES = 64 << 10, /* of a smaller superblock, before the upstream is asked */
-  MOST_SUPERBLOCK_BYTES = 16 << 20
-};
+enum { LEAST_REMNANT_BYTES = 64 << 10 /* of a smaller superblock, before the upstream is asked */ };
 
 /* ---- Memory of the global arena ---- */
 
@@ -67,7 +64,7 @@ static uint32_t find_memory_block(struct arena *arena, struct local *local, cons
   if (id) local_make_live(local, block_of(blocks, id), request->requested, local->handle);
   bool has_surplus = local_has_surplus(local); /* other threads have freed, and may free no more */
   biased_lock_release(&local->lock);
-  if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
+  if (has_surplus) arena_return_idle(arena, local, arena->superblock_bytes);
   return id;
 }
 
@@ -100,15 +97,15 @@ static uint32_t find_memory_own(struct arena *arena, struct local *local, const 
 
 /* The least size of a superblock for the request, and the wanted size: a large arena gets larger superblocks, so that less is
  * lost at their ends. */
-static uint64_t find_memory_least(const struct request *request)
+static uint64_t find_memory_least(const struct arena *arena, const struct request *request)
 {
-  return sizes_round_up(request->bytes, ARENA_SUPERBLOCK_BYTES);
+  return sizes_round_up(request->bytes, arena->superblock_bytes);
 }
 
-static uint64_t find_memory_most(const struct local *local, const struct request *request)
+static uint64_t find_memory_most(const struct arena *arena, const struct local *local, const struct request *request)
 {
-  uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES), least = find_memory_least(request);
-  if (bytes > MOST_SUPERBLOCK_BYTES) bytes = MOST_SUPERBLOCK_BYTES;
+  uint64_t bytes = sizes_round_up(local->bytes / 4, arena->superblock_bytes), least = find_memory_least(arena, request);
+  if (bytes > arena->most_superblock_bytes) bytes = arena->most_superblock_bytes;
   return bytes > least ? bytes : least;
 }
 
@@ -117,7 +114,7 @@ static uint64_t find_memory_most(const struct local *local, const struct request
 static uint32_t find_memory_remnant(struct arena *arena, const struct request *request)
 {
   const struct held *held = arena->backing.held;
-  bool is_full = sizes_headroom(held->maximum_bytes, held->bytes) < ARENA_SUPERBLOCK_BYTES;
+  bool is_full = sizes_headroom(held->maximum_bytes, held->bytes) < arena->superblock_bytes;
   uint64_t bytes = request->bytes > LEAST_REMNANT_BYTES ? request->bytes : LEAST_REMNANT_BYTES;
   uint32_t block = find_memory_ready(arena, bytes, request);
   while (!block && is_full && bytes > request->bytes) {
@@ -131,7 +128,7 @@ static uint32_t find_memory_remnant(struct arena *arena, const struct request *r
 static uint32_t find_memory_superblock(struct arena *arena, struct local *local, const struct request *request,
                                        enum hipmm_status *status_out)
 {
-  uint64_t most = find_memory_most(local, request), least = find_memory_least(request);
+  uint64_t most = find_memory_most(arena, local, request), least = find_memory_least(arena, request);
   uint32_t block = find_memory_attempt(arena, least, request, STAGE_HELD, status_out);
   if (!block) block = find_memory_remnant(arena, request);
   if (!block) block = find_memory_attempt(arena, most, request, STAGE_NEW, status_out);
@@ -150,8 +147,8 @@ enum hipmm_status arena_find_small(struct arena *arena, const struct request *wa
   if (!local) return HIPMM_OK;
   request->is_loan = true;
   uint32_t id = find_memory_own(arena, local, request), block = BLOCK_NONE;
-  if (!id) block = find_memory_ready(arena, find_memory_most(local, request), request);
-  if (!id && !block) block = find_memory_ready(arena, find_memory_least(request), request);
+  if (!id) block = find_memory_ready(arena, find_memory_most(arena, local, request), request);
+  if (!id && !block) block = find_memory_ready(arena, find_memory_least(arena, request), request);
   if (block) id = find_memory_in_superblock(arena, local, block, request);
   if (!id && local->pending_bytes) {
     arena_settle(arena, local, true);

@@ -406,6 +406,8 @@ void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked)
 bool arena_open(struct arena *arena, enum record record)
 {
   arena->serial = thread_new_owner();
+  arena->superblock_bytes = ARENA_SUPERBLOCK_BYTES;
+  arena->most_superblock_bytes = ARENA_MOST_SUPERBLOCK_BYTES;
   arena->n_locals = 1;
   biased_lock_open(&arena->lock);
   return heap_open(&arena->heap, arena->services, record);

@@ -3,6 +3,7 @@
  * pool_deallocate() without the lock. A thread with a local arena (../arena) uses that next. Everything else takes
  * the lock: ../heap/miss.c. */
 #include "allocate.h"
+#include "../arena/at_hand.h"
 
 /* A cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what the pool holds, whichever is
  * more. */
@@ -53,11 +54,11 @@ BLOCK_INLINE struct request pool_request(const struct pool *pool, size_t bytes, 
       .bytes = sizes_round_up(bytes, unit), .alignment = alignment, .requested = bytes, .is_own = is_own};
 }
 
-/* Whether the calling thread gets the block from a local arena. While memory is short, the threads share. */
-static bool pool_uses_local(struct pool *pool, struct cache *cache, size_t bytes, size_t alignment,
-                            hipmm_stream_t stream)
+/* For a thread that has waited enough: a block that its local arena has at hand, or else the request is for that arena first. While
+ * memory is short, the threads share. */
+static __attribute__((noinline)) uint32_t pool_allocate_locally(struct pool *pool, struct cache *cache,
+                                                                struct request *request, hipmm_stream_t stream)
 {
-  if (!cache || !(cache->wants_heap || cache->has_heap)) return false;
   if (cache->wants_heap && cache_serves(cache, stream)) {
     cache->has_heap = true;
     cache->wants_heap = false;
@@ -65,7 +66,10 @@ static bool pool_uses_local(struct pool *pool, struct cache *cache, size_t bytes
   }
   bool is_low_on_memory =
       __atomic_load_n(&pool->arena.heap.is_low_on_memory, __ATOMIC_RELAXED) && pool->arena.backing.ops->moves;
-  return cache->has_heap && !is_low_on_memory && bytes <= pool->most_local_bytes && alignment == HIPMM_ALIGNMENT;
+  request->is_local = cache->has_heap && !is_low_on_memory && request->requested <= pool->most_local_bytes &&
+                      request->alignment == HIPMM_ALIGNMENT;
+  if (!request->is_local) return BLOCK_NONE;
+  return arena_allocate_at_hand(&pool->arena, request->requested, stream_canonical_handle(stream));
 }
 
 /* ---- Misses ---- */
@@ -113,17 +117,6 @@ static __attribute__((noinline)) uint32_t pool_allocate_from_depot(struct pool *
   return cache_take(cache, &pool->arena.heap.blocks, handle, units, request->requested);
 }
 
-/* From what all threads share. The caller holds the lock. */
-BLOCK_INLINE enum hipmm_status pool_allocate_shared(struct pool *pool, struct cache *cache, struct request *request,
-                                                    hipmm_stream_t stream, uint32_t *id_out)
-{
-  uint32_t id = BLOCK_NONE;
-  if (__builtin_expect(pool->caches.any_is_depot, 0)) id = pool_allocate_from_depot(pool, cache, request, stream);
-  if (!id) id = pool_allocate_ready(pool, request);
-  *id_out = id;
-  return id ? HIPMM_OK : pool_allocate_miss(pool, request, id_out);
-}
-
 /* The caller holds the lock. */
 BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *cache, struct request *request,
                                                     hipmm_stream_t stream, void **ptr_out)
@@ -136,8 +129,12 @@ BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct ca
     enum hipmm_status status = pool_enter_stream(pool, cache, stream, &request->stream);
     if (status) return status;
     pool_count_entry(pool, cache, stream, request->stream);
-    if (__builtin_expect(request->is_local, 0)) status = arena_find_small(&pool->arena, request, &id);
-    if (!status && !id) status = pool_allocate_shared(pool, cache, request, stream, &id);
+    if (__builtin_expect(request->is_local, 0) && (status = arena_find_small(&pool->arena, request, &id)))
+      return status;
+    if (__builtin_expect(pool->caches.any_is_depot, 0) && !id)
+      id = pool_allocate_from_depot(pool, cache, request, stream);
+    if (!id) id = pool_allocate_ready(pool, request);
+    if (!id) status = pool_allocate_miss(pool, request, &id);
     if (status) return status;
   }
   *ptr_out = (void *)(uintptr_t)block_of(&pool->arena.heap.blocks, id)->start;
@@ -171,13 +168,12 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slow_path(struc
     return pool_allocate_special(pool, bytes, alignment, ptr_out);
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   struct request request = pool_request(pool, bytes, alignment);
-  request.is_local = pool_uses_local(pool, cache, bytes, alignment, stream);
-  if (request.is_local) {
-    uint32_t id = arena_allocate_at_hand(&pool->arena, bytes, stream_canonical_handle(stream));
-    if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->arena.heap.blocks, id)->start;
-    if (id) return HIPMM_OK;
-  }
-  return pool_allocate_request(pool, cache, &request, stream, ptr_out);
+  uint32_t id = BLOCK_NONE;
+  if (__builtin_expect(cache && (cache->wants_heap || cache->has_heap), 0))
+    id = pool_allocate_locally(pool, cache, &request, stream);
+  if (__builtin_expect(!id, 1)) return pool_allocate_request(pool, cache, &request, stream, ptr_out);
+  *ptr_out = (void *)(uintptr_t)block_of(&pool->arena.heap.blocks, id)->start;
+  return HIPMM_OK;
 }
 
 /* A cache hit: neither a lock nor a call. */
@@ -278,48 +274,53 @@ BLOCK_INLINE enum hipmm_status pool_deallocate_claimed(struct pool *pool, uint32
   return status;
 }
 
-/* A block of a local arena, or one that a cache may hold. */
-static __attribute__((noinline)) enum hipmm_status pool_deallocate_other(struct pool *pool, uint32_t id,
-                                                                         hipmm_stream_t stream)
+/* A block that no cache may hold, or not at once. */
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_slow_path(struct pool *pool, uint32_t id,
+                                                                             hipmm_stream_t stream)
 {
-  if (block_of(&pool->arena.heap.blocks, id)->arena)
+  if (__builtin_expect(block_of(&pool->arena.heap.blocks, id)->arena != 0, 0))
     return arena_free_claimed(&pool->arena, id, stream_canonical_handle(stream));
   return pool_deallocate_claimed(pool, id, stream);
 }
 
-/* Two functions, since a small block needs fewer registers. A block of at most CACHE_BLOCK_BYTES. */
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_none(struct pool *pool, const void *ptr)
+{
+  return ptr ? pool_refuse_pointer(&pool->arena, ptr) : HIPMM_OK;
+}
+
+/* Two functions, since a small block needs fewer steps and registers. `bytes` is at most CACHE_BLOCK_BYTES, and not 0. */
 static __attribute__((noinline)) enum hipmm_status pool_deallocate_small(struct pool *pool, void *ptr, size_t bytes,
                                                                          hipmm_stream_t stream)
 {
+  if (bytes - 1 >= CACHE_BLOCK_BYTES) __builtin_unreachable();
   uint32_t id = block_at(&pool->arena.heap.blocks, ptr, bytes);
-  if (!id) return pool_refuse_pointer(&pool->arena, ptr);
+  if (!id) return pool_deallocate_none(pool, ptr);
   enum hipmm_status status = arena_claim(&pool->arena, id, ptr, bytes);
   if (status) return status;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   bool is_local = block_of(&pool->arena.heap.blocks, id)->arena != 0;
   if (cache && !is_local && cache_free(cache, &pool->arena.heap.blocks, stream, id)) return HIPMM_OK;
-  return pool_deallocate_other(pool, id, stream);
+  return pool_deallocate_slow_path(pool, id, stream);
 }
 
-/* Any block. */
+/* Any size. */
 static __attribute__((noinline)) enum hipmm_status pool_deallocate_large(struct pool *pool, void *ptr, size_t bytes,
                                                                          hipmm_stream_t stream)
 {
-  if (!ptr) return HIPMM_OK;
   uint32_t id = block_at(&pool->arena.heap.blocks, ptr, bytes);
-  if (!id) return pool_refuse_pointer(&pool->arena, ptr);
+  if (!id) return pool_deallocate_none(pool, ptr);
   enum hipmm_status status = arena_claim(&pool->arena, id, ptr, bytes);
   if (status) return status;
   if (__builtin_expect(block_of(&pool->arena.heap.blocks, id)->arena != 0, 0))
-    return pool_deallocate_other(pool, id, stream);
+    return pool_deallocate_slow_path(pool, id, stream);
   return pool_deallocate_claimed(pool, id, stream);
 }
 
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)alignment;
-  return ptr && bytes - 1 < CACHE_BLOCK_BYTES ? pool_deallocate_small(self, ptr, bytes, stream)
-                                              : pool_deallocate_large(self, ptr, bytes, stream);
+  return bytes - 1 < CACHE_BLOCK_BYTES ? pool_deallocate_small(self, ptr, bytes, stream)
+                                       : pool_deallocate_large(self, ptr, bytes, stream);
 }
 
 /* An event that each free records is a call of the runtime. */

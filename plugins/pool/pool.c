@@ -185,12 +185,16 @@ static const char *pool_remedy(const struct pool *pool, const struct hipmm_resou
   return can_map ? "\"growth\": \"mapped\" joins them" : "give blocks that live long a pool of their own";
 }
 
-/* Blocks with chunks of their own come from no local arena. */
+/* Blocks with chunks of their own come from no local arena. Superblocks lie in the segments for small blocks. */
 static void pool_limit_locals(struct pool *pool)
 {
-  bool moves = pool->arena.backing.ops && pool->arena.backing.ops->moves;
-  uint64_t most_bytes = moves ? LOCAL_MOST_BYTES : LOCAL_MOST_BYTES_IN_SEGMENTS;
-  pool->most_local_bytes = most_bytes < pool->whole_bytes ? most_bytes : pool->whole_bytes - 1;
+  struct arena *arena = &pool->arena;
+  bool moves = arena->backing.ops && arena->backing.ops->moves;
+  pool->most_local_bytes = moves ? LOCAL_MOST_BYTES : LOCAL_MOST_BYTES_IN_SEGMENTS;
+  if (pool->most_local_bytes >= pool->whole_bytes) pool->most_local_bytes = pool->whole_bytes - 1;
+  if (moves) return;
+  arena->superblock_bytes = arena->heap.small_bytes / 4;
+  arena->most_superblock_bytes = arena->heap.small_bytes / 2;
 }
 
 static bool pool_flush(void *self)
