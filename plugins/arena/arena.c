@@ -7,7 +7,6 @@
  * a superblock of a local arena, or a large allocation. The records of the blocks in a superblock are the heap's too.
  *
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
-#include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "../common/log_file.h"
 #include "at_hand.h"
@@ -127,9 +126,11 @@ static enum hipmm_status arena_allocate_locked(struct arena_resource *resource, 
   struct arena *arena = &resource->arena;
   bool is_small = request->bytes <= ARENA_SMALL_BYTES && request->alignment == HIPMM_ALIGNMENT;
   uint32_t id = BLOCK_NONE;
+  arena->refusal = HIPMM_OK; /* of this allocation */
   enum hipmm_status status = arena_enter_stream(arena, handle, &request->stream);
   if (!status && is_small) status = arena_find_small(arena, request, &id);
-  if (!status && !id && (!is_small || !arena->refusal)) status = arena_find_large(arena, request, &id);
+  if (!status && !id && !arena->refusal) id = arena_find_ready(arena, request);
+  if (!status && !id && !arena->refusal) status = arena_find_shared(arena, request, &id);
   if (status) return status;
   if (!id && blocks_are_exhausted(&arena->heap.blocks)) return arena_refuse_without_records(arena, request);
   if (!id) return arena_refuse_allocation(resource, request, dump);
@@ -189,10 +190,7 @@ static void arena_destroy(void *self)
   const struct hipmm_services *services = arena->services;
   int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
   thread_watch_close(&arena->threads);
-  if (live_count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
-                  (long long)live_count, text_plural((uint64_t)live_count), (long long)live_bytes,
-                  text_plural((uint64_t)live_bytes));
+  arena_warn_of_live(arena, live_count, live_bytes);
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
                 (unsigned long long)arena->backing.segments.held.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);
@@ -233,20 +231,6 @@ static void arena_validate(const struct hipmm_validation *validation, const void
   if (wanted->dump_log_on_failure) log_file_validate(validation, "dump_log_file", wanted->dump_log_file);
 }
 
-/* The memory is ready on the default stream at first, and on every stream after the device was waited for. */
-static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
-{
-  const struct hipmm_services *services = arena->services;
-  bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-  if (!bytes) return HIPMM_OK;
-  enum hipmm_status status = backing_fill(&arena->backing, &arena->heap, bytes);
-  if (!status) return arena_synchronize(arena, STREAM_READY);
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size",
-                        "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
-                        (unsigned long long)bytes);
-}
-
 static void arena_set_dump(struct arena_resource *resource, const struct arena_options *wanted)
 {
   resource->dumps = wanted->dump_log_on_failure;
@@ -274,7 +258,7 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   arena->type = &arena_type;
   arena_set_dump(resource, wanted);
   enum hipmm_status status = arena_open_memory(arena, wanted, upstreams[0]);
-  if (!status) status = arena_fill(arena, wanted->arena_size);
+  if (!status) status = arena_fill(arena, wanted->arena_size / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT, "arena_size");
   if (status) {
     arena_destroy(arena);
     return status;

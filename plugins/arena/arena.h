@@ -63,6 +63,13 @@ struct arena {
 bool arena_open(struct arena *arena, enum record record);
 void arena_close(struct arena *arena);
 
+/* Takes so many bytes from the upstream, which are ready on the default stream at first, and after a wait on every stream. `option`
+ * is the name of the option for it. */
+enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes, const char *option);
+
+/* Warns if blocks are still allocated. */
+void arena_warn_of_live(const struct arena *arena, int64_t count, int64_t bytes);
+
 static inline struct local *arena_local(const struct arena *arena, uint32_t number)
 {
   return &arena->locals->items[number];
@@ -112,12 +119,26 @@ void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked);
 
 /* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
-/* A live block of at most ARENA_MOST_SMALL_BYTES in the calling thread's arena for the stream. BLOCK_NONE and success if there is no
- * memory, or no arena, and nothing else went wrong. */
+/* A live block in the calling thread's arena for the stream, for a request without a special alignment. BLOCK_NONE and success if
+ * there is no memory, which `refusal` tells, or no arena, and nothing else went wrong. */
 enum hipmm_status arena_find_small(struct arena *arena, const struct request *request, uint32_t *id_out);
 
-/* A live block of the heap, likewise. */
-enum hipmm_status arena_find_large(struct arena *arena, const struct request *request, uint32_t *id_out);
+/* A live block of the heap, which has none at hand (arena_find_ready()); before it fails, of any arena. Likewise. */
+enum hipmm_status arena_find_shared(struct arena *arena, const struct request *request, uint32_t *id_out);
+
+/* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries cost
+ * little: with several streams a request of ARENA_LARGE_BYTES looks for completed work first, unless there is slack. */
+enum { ARENA_LARGE_BYTES = 1 << 20 };
+
+/* A free block of the request's stream, or of none: a search. BLOCK_NONE if there is none. */
+static inline uint32_t arena_find_ready(struct arena *arena, const struct request *request)
+{
+  struct heap *heap = &arena->heap;
+  bool looks_first = heap->streams.active > 1 && request->bytes >= ARENA_LARGE_BYTES &&
+                     (heap->is_low_on_memory || !arena->backing.ops->moves);
+  if (__builtin_expect(looks_first, 0)) heap_poll(heap);
+  return heap_allocate_ready(heap, request);
+}
 
 /* ---- allocate.c, beside at_hand.h. The caller holds no lock ---- */
 

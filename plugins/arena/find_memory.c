@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* find_memory.c: memory for an allocation that the fast path of allocate.c cannot serve: from the thread's own arena, from the
- * global arena by the attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the
- * global lock throughout. */
+/* find_memory.c: memory for an allocation that at_hand.h cannot serve: from the thread's own arena, from the heap by the
+ * attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the global lock throughout. */
 #include "arena.h"
 
 enum { LEAST_REMNANT_BYTES = 64 << 10 /* of a smaller superblock, before the upstream is asked */ };
 
-/* ---- Memory of the global arena ---- */
+/* ---- Memory of the heap ---- */
 
 /* The same request for so many bytes. */
 static struct request find_memory_request(uint64_t bytes, const struct request *wanted)
@@ -161,15 +160,13 @@ enum hipmm_status arena_find_small(struct arena *arena, const struct request *wa
   return id ? HIPMM_OK : status;
 }
 
-/* ---- Large allocations ---- */
+/* ---- Of the heap ---- */
 
-enum hipmm_status arena_find_large(struct arena *arena, const struct request *request, uint32_t *id_out)
+enum hipmm_status arena_find_shared(struct arena *arena, const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  if (arena->heap.streams.active > 1) heap_poll(&arena->heap); /* where it goes decides how well the rest packs */
-  uint32_t id = find_memory_ready(arena, request->bytes, request);
-  if (!id) id = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
-  if (!id && !status) id = find_memory_elsewhere(arena, request);
-  *id_out = id;
+  arena->refusal = HIPMM_OK;
+  *id_out = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
+  if (!*id_out && !status) *id_out = find_memory_elsewhere(arena, request);
   return status;
 }

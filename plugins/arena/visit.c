@@ -46,8 +46,9 @@ uint64_t arena_largest_free(const struct arena *arena)
 
 uint64_t arena_metadata_bytes(const struct arena *arena)
 {
-  uint64_t locals = arena->n_locals * sizeof(struct local) + arena->heap.streams.count * sizeof *arena->locals->first;
-  return sizeof *arena + heap_metadata_bytes(&arena->heap) + (arena->locals ? locals : 0) +
+  uint64_t locals_bytes =
+      (arena->n_locals - 1) * sizeof(struct local) + arena->heap.streams.count * sizeof *arena->locals->first;
+  return sizeof *arena + heap_metadata_bytes(&arena->heap) + (arena->locals ? locals_bytes : 0) +
          arena->backing.segments.count * sizeof(struct segment);
 }
 

@@ -94,17 +94,12 @@ static __attribute__((noinline)) uint32_t pool_allocate_forgotten(struct pool *p
 static __attribute__((noinline)) enum hipmm_status pool_allocate_miss(struct pool *pool, const struct request *request,
                                                                       uint32_t *id_out)
 {
-  struct miss miss = {.ops = &pool->arena.type->miss,
-                      .self = pool,
-                      .heap = &pool->arena.heap,
-                      .backing = &pool->arena.backing,
-                      .request = request};
-  miss_run(&miss, STAGE_LAST);
-  *id_out = miss.id;
-  if (miss.id) return HIPMM_OK;
-  if (blocks_are_exhausted(&pool->arena.heap.blocks))
-    return explain_exhausted_records(&pool->arena.backing, &pool->arena.heap, request);
-  return miss.is_over ? miss.status : explain_failure(&pool->arena.backing, &pool->arena.heap, miss.status, request);
+  struct arena *arena = &pool->arena;
+  enum hipmm_status status = arena_find_shared(arena, request, id_out);
+  if (*id_out || status) return status;
+  if (blocks_are_exhausted(&arena->heap.blocks))
+    return explain_exhausted_records(&arena->backing, &arena->heap, request);
+  return explain_failure(&arena->backing, &arena->heap, arena->refusal, request);
 }
 
 /* What the caches of other threads had too much of. */
@@ -133,7 +128,7 @@ BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct ca
       return status;
     if (__builtin_expect(pool->caches.any_is_depot, 0) && !id)
       id = pool_allocate_from_depot(pool, cache, request, stream);
-    if (!id) id = pool_allocate_ready(pool, request);
+    if (!id) id = arena_find_ready(&pool->arena, request);
     if (!id) status = pool_allocate_miss(pool, request, &id);
     if (status) return status;
   }
@@ -201,7 +196,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
  * asked what work has completed (pool_looks_first()). */
 static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
 {
-  if (!cache || cache->has_heap || bytes - 1 >= LARGE_BYTES || !biased_lock_try(&pool->arena.lock)) return false;
+  if (!cache || cache->has_heap || bytes - 1 >= ARENA_LARGE_BYTES || !biased_lock_try(&pool->arena.lock)) return false;
   if (cache->stream && cache->handle == stream && !pool->arena.backing.granules.chunks.is_suspended) return true;
   biased_lock_release(&pool->arena.lock);
   return false;
@@ -341,7 +336,7 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   struct pool *pool = self;
   struct blocks *blocks = &pool->arena.heap.blocks;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  uint32_t id = cache && ptr && bytes - 1 < LARGE_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
+  uint32_t id = cache && ptr && bytes - 1 < ARENA_LARGE_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
   (void)alignment;
   if (!id || !block_claim(block_of(blocks, id))) return 0;
   struct block *block = block_of(blocks, id);

@@ -20,24 +20,6 @@ enum hipmm_status pool_resume(void *self);
 
 /* ---- For its files ---- */
 
-/* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries cost
- * little: with several streams a request of LARGE_BYTES looks for completed work first, unless there is slack. */
-enum { LARGE_BYTES = 1 << 20 };
-
-static inline bool pool_looks_first(const struct pool *pool, const struct request *request)
-{
-  const struct heap *heap = &pool->arena.heap;
-  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES &&
-         (heap->is_low_on_memory || !pool->arena.backing.ops->moves);
-}
-
-/* A free block of the request's stream, or of none: a search. BLOCK_NONE if there is none. The caller holds the lock. */
-static inline uint32_t pool_allocate_ready(struct pool *pool, const struct request *request)
-{
-  if (__builtin_expect(pool_looks_first(pool, request), 0)) heap_poll(&pool->arena.heap);
-  return heap_allocate_ready(&pool->arena.heap, request);
-}
-
 /* `arena` is the pool's. */
 enum hipmm_status pool_refuse_pointer(struct arena *arena, const void *ptr);
 

@@ -18,7 +18,6 @@
  *   upstream                     hipmm_mapping of a source (create, map, unmap), or its allocate
  */
 #include "../../core/base/share_format.h"
-#include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "allocate.h"
 
@@ -144,10 +143,7 @@ static void pool_destroy(void *self)
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
   int64_t live_bytes, live = arena_live_count(arena, &live_bytes) + cached.live + pool->spans.n;
   live_bytes += cached.requested;
-  if (live)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
-                  (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
-                  text_plural((uint64_t)live_bytes));
+  arena_warn_of_live(arena, live, live_bytes);
   if (arena->backing.ops)
     services->log(services, HIPMM_LOG_DEBUG,
                   "held at most %llu bytes, moved %llu chunks, reused %llu at an earlier address, waited %llu times",
@@ -160,21 +156,11 @@ static void pool_destroy(void *self)
   services->host_free(services, pool, sizeof *pool);
 }
 
-static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
+static enum hipmm_status pool_fill(struct pool *pool, uint64_t bytes)
 {
-  uint64_t maximum_bytes = pool->arena.backing.held->maximum_bytes;
-  initial_bytes = sizes_round_up(initial_bytes, HIPMM_ALIGNMENT);
-  if (initial_bytes > maximum_bytes) initial_bytes = maximum_bytes; /* which backing_open() has rounded down */
-  if (!initial_bytes) return HIPMM_OK;
-  enum hipmm_status status = backing_fill(&pool->arena.backing, &pool->arena.heap, initial_bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY)
-    return pool->arena.services->fail(
-        pool->arena.services, status, "initial_size",
-        "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
-        (unsigned long long)initial_bytes);
-  if (status) return status;
-  int code = pool->arena.services->hip->StreamSynchronize(NULL); /* the memory may be ready for this stream only */
-  return code ? pool->arena.services->refuse_hip(pool->arena.services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
+  uint64_t maximum_bytes = pool->arena.backing.held->maximum_bytes; /* which backing_open() has rounded down */
+  bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT);
+  return arena_fill(&pool->arena, bytes < maximum_bytes ? bytes : maximum_bytes, "initial_size");
 }
 
 /* What the warning of fragmentation advises. */

@@ -37,7 +37,7 @@ struct cache {
   int64_t live;              /* the same in blocks */
   uint32_t next_bin;         /* a counter: the next bin to flush */
   uint16_t next;             /* in a list of the index: 1 + number of the cache; 0: the last */
-  bool wants_heap;           /* the owner has waited for the pool's lock too often (thread_heaps.c) */
+  bool wants_heap;           /* the owner has waited for the pool's lock too often (cache_weigh()) */
   bool has_heap;             /* the owner allocates from its heap. Both are the owner's alone */
   uint32_t n_waits;          /* weighed */
   uint32_t bins[CACHE_BINS]; /* by size in units of HIPMM_ALIGNMENT: the first block, which was freed last */
