@@ -7,11 +7,30 @@
  * a superblock of a local arena, or a large allocation. The records of the blocks in a superblock are the heap's too.
  *
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
-#include "arena.h"
-#include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "../common/log_file.h"
+#include "at_hand.h"
 #include "options.h"
+
+/* ---- Values ---- */
+
+enum arena_value {
+  ARENA_RESERVED_BYTES,
+  ARENA_PEAK_RESERVED_BYTES,
+  ARENA_LIVE_BYTES,
+  ARENA_LIVE_COUNT,
+  ARENA_FREE_BYTES,
+  ARENA_LARGEST_FREE_BYTES,
+  ARENA_FRAGMENTED_BYTES,
+  ARENA_CHUNKS,
+  ARENA_SUPERBLOCKS,
+  ARENA_SUPERBLOCK_BYTES_HELD,
+  ARENA_LOCALS,
+  ARENA_COLLECTIONS,
+  ARENA_STREAM_WAITS,
+  ARENA_METADATA_BYTES,
+  ARENA_N_VALUES
+};
 
 static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
@@ -32,47 +51,174 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
 
-/* ---- Life ---- */
+static int64_t arena_value_of(struct arena *arena, size_t index)
+{
+  const struct locals_totals totals = arena_totals(arena);
+  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
+  switch ((enum arena_value)index) {
+  case ARENA_RESERVED_BYTES: return (int64_t)arena->backing.held->bytes;
+  case ARENA_PEAK_RESERVED_BYTES: return (int64_t)arena->backing.held->peak_bytes;
+  case ARENA_LIVE_BYTES: return live_bytes;
+  case ARENA_LIVE_COUNT: return live_count;
+  case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
+  case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_largest_free(arena);
+  case ARENA_FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&arena->backing, &arena->heap);
+  case ARENA_CHUNKS: return (int64_t)backing_count(&arena->backing);
+  case ARENA_SUPERBLOCKS: return totals.n_superblocks;
+  case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;
+  case ARENA_LOCALS: return arena->n_locals - 1;
+  case ARENA_COLLECTIONS: return (int64_t)arena->collections;
+  case ARENA_STREAM_WAITS: return (int64_t)arena->heap.streams.waits;
+  case ARENA_METADATA_BYTES: return (int64_t)arena_metadata_bytes(arena);
+  case ARENA_N_VALUES: break;
+  }
+  return 0;
+}
 
-static const size_t locals_bytes = ARENA_MOST_LOCALS * sizeof(struct local); /* committed on touch, as all here */
-static const size_t first_local_bytes = MAX_STREAMS * sizeof(uint32_t);
+/* ---- Allocating and freeing ---- */
+
+enum { ARENA_SMALL_BYTES = 1 << 20 /* larger allocations come from the heap */ };
+
+static enum hipmm_status arena_refuse_without_records(const struct arena *arena, const struct request *request)
+{
+  const struct hipmm_services *services = arena->services;
+  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
+  enum hipmm_status status =
+      services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                       "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
+                       "arena has records for {2} and no more; free some, or allocate fewer and larger blocks",
+                       request->requested, (uint64_t)live_count, arena->heap.blocks.most - 1);
+  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", backing_bytes(&arena->backing),
+                           arena_free_bytes(arena), 0, 0);
+}
+
+/* All streams were waited for by now, and every arena has returned its free superblocks. If the maximum allows growth,
+ * the upstream has given the reason of its refusal. */
+static enum hipmm_status arena_refuse_allocation(const struct arena_resource *resource, const struct request *request,
+                                                 struct dump *dump)
+{
+  const struct arena *arena = &resource->arena;
+  const struct hipmm_services *services = arena->services;
+  const struct held *held = arena->backing.held;
+  int64_t live_bytes;
+  uint64_t largest = arena_largest_free(arena), room = sizes_headroom(held->maximum_bytes, held->bytes);
+  arena_live_count(arena, &live_bytes);
+  if (resource->dumps && !hipmm_is_tried_again(services, arena->refusal)) arena_dump(arena, request->requested, dump);
+  if (room >= request_fit_bytes(request))
+    return services->explain(services, arena->refusal,
+                             "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "
+                             "upstream does not have enough more; all streams were waited for, all arenas gave back "
+                             "what was idle, and {3:bytes} are free in one range",
+                             request->requested, held->bytes, (uint64_t)live_bytes, largest);
+  services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                   "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and maximum_size "
+                   "does not allow enough more",
+                   request->requested, held->bytes, (uint64_t)live_bytes);
+  return services->explain(services, HIPMM_E_OUT_OF_MEMORY,
+                           "all streams were waited for, all arenas gave back what was idle; {0:bytes} are free, "
+                           "{1:bytes} of it in one range, and maximum_size {2:bytes} allows {3:bytes} more",
+                           arena_free_bytes(arena), largest, held->maximum_bytes, room);
+}
+
+static enum hipmm_status arena_allocate_locked(struct arena_resource *resource, struct request *request,
+                                               hipmm_stream_t handle, struct dump *dump, void **ptr_out)
+{
+  struct arena *arena = &resource->arena;
+  bool is_small = request->bytes <= ARENA_SMALL_BYTES && request->alignment == HIPMM_ALIGNMENT;
+  uint32_t id = BLOCK_NONE;
+  arena->refusal = HIPMM_OK; /* of this allocation */
+  enum hipmm_status status = arena_enter_stream(arena, handle, &request->stream);
+  if (!status && is_small) status = arena_find_small(arena, request, &id);
+  if (!status && !id && !arena->refusal) id = arena_find_ready(arena, request);
+  if (!status && !id && !arena->refusal) status = arena_find_shared(arena, request, &id);
+  if (status) return status;
+  if (!id && blocks_are_exhausted(&arena->heap.blocks)) return arena_refuse_without_records(arena, request);
+  if (!id) return arena_refuse_allocation(resource, request, dump);
+  *ptr_out = (void *)(uintptr_t)block_of(&arena->heap.blocks, id)->start;
+  return HIPMM_OK;
+}
+
+static __attribute__((noinline)) enum hipmm_status arena_allocate_slow_path(struct arena_resource *resource,
+                                                                            size_t bytes, size_t alignment,
+                                                                            hipmm_stream_t handle, void **ptr_out)
+{
+  struct arena *arena = &resource->arena;
+  if (!bytes) {
+    *ptr_out = NULL;
+    return HIPMM_OK;
+  }
+  enum hipmm_status status = sizes_check(arena->services, bytes, alignment);
+  if (status) return status;
+  struct request request = {
+      .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
+  status = biased_lock_enter(&arena->lock, arena->services);
+  if (status) return status;
+  struct dump dump = {0};
+  status = arena_allocate_locked(resource, &request, handle, &dump, ptr_out);
+  biased_lock_release(&arena->lock);
+  arena_dump_write(resource, &dump);
+  return status;
+}
+
+static enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                        void **ptr_out)
+{
+  struct arena_resource *resource = self;
+  hipmm_stream_t handle = stream_canonical_handle(stream);
+  bool is_small = bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT;
+  uint32_t id = is_small ? arena_allocate_at_hand(&resource->arena, bytes, handle) : BLOCK_NONE;
+  if (__builtin_expect(!id, 0)) return arena_allocate_slow_path(resource, bytes, alignment, handle, ptr_out);
+  *ptr_out = (void *)(uintptr_t)block_of(&resource->arena.heap.blocks, id)->start;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  struct arena *arena = self;
+  (void)alignment;
+  if (!ptr) return HIPMM_OK;
+  uint32_t id = block_at(&arena->heap.blocks, ptr, bytes);
+  enum hipmm_status status = arena_claim(arena, id, ptr, bytes);
+  return __builtin_expect(status, 0) ? status : arena_free_claimed(arena, id, stream_canonical_handle(stream));
+}
+
+/* ---- Life ---- */
 
 static void arena_destroy(void *self)
 {
   struct arena *arena = self;
   const struct hipmm_services *services = arena->services;
-  int64_t live_bytes = 0, live_count = arena->locals ? arena_live_count(arena, &live_bytes) : 0;
+  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
   thread_watch_close(&arena->threads);
-  if (live_count)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
-                  (long long)live_count, text_plural((uint64_t)live_count), (long long)live_bytes,
-                  text_plural((uint64_t)live_bytes));
+  arena_warn_of_live(arena, live_count, live_bytes);
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
                 (unsigned long long)arena->backing.segments.held.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);
-  device_wait_at_end(services);
-  backing_close(&arena->backing);
-  heap_close(&arena->heap);
-  for (uint32_t number = 1; number < arena->n_locals; number++) biased_lock_close(&arena_local(arena, number)->lock);
-  services->host_free(services, arena->first_local, first_local_bytes);
-  services->host_free(services, arena->locals, locals_bytes);
-  biased_lock_close(&arena->lock);
-  services->host_free(services, arena, sizeof *arena);
+  arena_close(arena);
+  services->host_free(services, arena, sizeof(struct arena_resource));
 }
+
+static enum hipmm_status arena_refuse(struct arena *arena, const void *ptr)
+{
+  return refuse_pointer(arena->services, ptr);
+}
+
+static const struct arena_type arena_type = {.miss = {.synchronize = arena_synchronize, .collect = arena_collect},
+                                             .refuse = arena_refuse,
+                                             .value = arena_value_of,
+                                             .n_values = ARENA_N_VALUES};
 
 static enum hipmm_status arena_open_memory(struct arena *arena, const struct arena_options *wanted,
                                            struct hipmm_resource *upstream)
 {
   const struct hipmm_services *services = arena->services;
-  arena->locals = services->host_allocate(services, locals_bytes);
-  arena->first_local = services->host_allocate(services, first_local_bytes);
-  bool opened = heap_open(&arena->heap, services, (enum record)wanted->record);
+  bool opened = arena_open(arena, (enum record)wanted->record);
   opened = opened &&
            backing_open_segments(&arena->backing, &arena->heap, services, upstream, wanted->maximum_size, SLACK_AUTO);
   arena->heap.small_bytes = ARENA_SUPERBLOCK_BYTES + 1; /* a superblock would keep a large segment from becoming idle */
-  if (!opened || !arena->locals || !arena->first_local)
-    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
-  return HIPMM_OK;
+  arena->heap.remedy = "a pool with \"growth\": \"mapped\" can join them";
+  if (opened) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
 }
 
 static void arena_validate(const struct hipmm_validation *validation, const void *options)
@@ -85,24 +231,19 @@ static void arena_validate(const struct hipmm_validation *validation, const void
   if (wanted->dump_log_on_failure) log_file_validate(validation, "dump_log_file", wanted->dump_log_file);
 }
 
-/* The memory is ready on the default stream at first, and on every stream after the device was waited for. */
-static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
+static void arena_set_dump(struct arena_resource *resource, const struct arena_options *wanted)
 {
-  const struct hipmm_services *services = arena->services;
-  bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-  if (!bytes) return HIPMM_OK;
-  enum hipmm_status status = backing_fill(&arena->backing, &arena->heap, bytes);
-  if (!status) return arena_synchronize(arena, STREAM_READY);
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size",
-                        "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
-                        (unsigned long long)bytes);
+  resource->dumps = wanted->dump_log_on_failure;
+  resource->dump_file = wanted->dump_log_file;
 }
 
-static void arena_set_dump(struct arena *arena, const struct arena_options *wanted)
+static void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
-  arena->dumps = wanted->dump_log_on_failure;
-  arena->dump_file = wanted->dump_log_file;
+  struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
+  biased_lock_disown(&arena->lock);
+  bool is_locked = biased_lock_try(&arena->lock);
+  arena_end_thread(arena, thread, is_locked);
+  if (is_locked) biased_lock_release(&arena->lock);
 }
 
 static enum hipmm_status arena_create(const struct hipmm_services *services, const void *options,
@@ -110,38 +251,46 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
 {
   const struct arena_options *wanted = options;
   (void)n_upstreams; /* one, as the descriptor says */
-  struct arena *arena = services->host_allocate(services, sizeof *arena);
-  if (!arena) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  struct arena_resource *resource = services->host_allocate(services, sizeof *resource);
+  if (!resource) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  struct arena *arena = &resource->arena;
   arena->services = services;
-  arena->serial = thread_new_owner();
-  arena->small_bytes = wanted->small_bytes ? wanted->small_bytes : ARENA_SMALL_BYTES;
-  arena->n_locals = 1;
-  arena_set_dump(arena, wanted);
-  biased_lock_open(&arena->lock);
+  arena->type = &arena_type;
+  arena_set_dump(resource, wanted);
   enum hipmm_status status = arena_open_memory(arena, wanted, upstreams[0]);
-  bool is_of_pool = wanted->small_bytes; /* which warns */
-  if (!is_of_pool) arena->heap.remedy = "a pool with \"growth\": \"mapped\" can join them";
-  if (!status) status = arena_fill(arena, wanted->arena_size);
+  if (!status) status = arena_fill(arena, wanted->arena_size / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT, "arena_size");
   if (status) {
     arena_destroy(arena);
     return status;
   }
   arena->threads.ended = arena_thread_ended;
   thread_watch_open(&arena->threads); /* last: the callback needs everything above */
-  *self_out = arena;
+  *self_out = resource;
   return HIPMM_OK;
 }
 
 /* A maximum below the held bytes frees nothing: it stops growth until less is held. */
 static enum hipmm_status arena_reconfigure(void *self, const char *option, const void *options)
 {
-  struct arena *arena = self;
+  struct arena_resource *resource = self;
+  struct arena *arena = &resource->arena;
   const struct arena_options *wanted = options;
   (void)option;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
   held_set_maximum(arena->backing.held, wanted->maximum_size);
-  arena_set_dump(arena, wanted);
+  arena_set_dump(resource, wanted);
+  biased_lock_release(&arena->lock);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                                     void *closure)
+{
+  struct arena *arena = self;
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
+  if (status) return status;
+  arena_visit_blocks(arena, visitor, closure);
   biased_lock_release(&arena->lock);
   return HIPMM_OK;
 }

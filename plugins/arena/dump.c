@@ -87,8 +87,7 @@ static void dump_global(struct dump *dump, const struct arena *arena)
              arena->backing.segments.count);
   dump_print(dump, "  # free superblocks: %u\n", free.count);
   dump_free(dump, free.bytes, heap_largest_free(heap));
-  dump_print(dump, "  Large allocations: %lld, %s\n", (long long)arena->large_count,
-             dump_size_text((uint64_t)arena->large_bytes).text);
+  dump_print(dump, "  Large allocations: %u, %s\n", heap->blocks.live, dump_size_text(heap->requested_bytes).text);
   for (uint32_t id = STREAM_FIRST; id < heap->streams.count; id++) {
     struct dump_sum sum = {0};
     dump_add_stream(&sum, heap, id);
@@ -127,26 +126,27 @@ void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump)
 }
 
 /* A full disk is no further error. */
-static void dump_write_file(const struct arena *arena, const char *text, size_t length)
+static void dump_write_file(const struct arena_resource *resource, const char *text, size_t length)
 {
+  const struct hipmm_services *services = resource->arena.services;
   char name[OUTPUT_FILE_NAME_BYTES];
-  bool is_name = output_file_expand(arena->dump_file, arena->services->device, name);
+  bool is_name = output_file_expand(resource->dump_file, services->device, name);
   int file = is_name ? output_file_open(name, OUTPUT_FILE_EMPTY) : -1;
   if (file < 0) {
-    arena->services->log(arena->services, HIPMM_LOG_WARNING, "%s%s%s", name, is_name ? " cannot be written: " : "",
-                         is_name ? output_file_reason(errno) : "");
+    services->log(services, HIPMM_LOG_WARNING, "%s%s%s", name, is_name ? " cannot be written: " : "",
+                  is_name ? output_file_reason(errno) : "");
     return;
   }
   (void)output_file_write(file, text, length, NULL);
   close(file);
 }
 
-void arena_dump_write(struct arena *arena, struct dump *dump)
+void arena_dump_write(struct arena_resource *resource, struct dump *dump)
 {
   if (!dump->text) return;
-  if (!atomic_exchange(&arena->is_dumping, true)) {
-    dump_write_file(arena, dump->text, dump->length);
-    atomic_store(&arena->is_dumping, false);
+  if (!atomic_exchange(&resource->is_dumping, true)) {
+    dump_write_file(resource, dump->text, dump->length);
+    atomic_store(&resource->is_dumping, false);
   }
   dump->services->host_free(dump->services, dump->text, dump->room);
 }

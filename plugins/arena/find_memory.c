@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* find_memory.c: memory for an allocation that the fast path of allocate.c cannot serve: from the thread's own arena, from the
- * global arena by the attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the
- * global lock throughout. */
+/* find_memory.c: memory for an allocation that at_hand.h cannot serve: from the thread's own arena, from the heap by the
+ * attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the global lock throughout. */
 #include "arena.h"
 
-enum {
-  LEAST_REMNANT_BYTES = 64 << 10, /* of a smaller superblock, before the upstream is asked */
-  MOST_SUPERBLOCK_BYTES = 16 << 20
-};
+enum { LEAST_REMNANT_BYTES = 64 << 10 /* of a smaller superblock, before the upstream is asked */ };
 
-/* ---- Memory of the global arena ---- */
-
-static enum hipmm_status find_memory_synchronize(void *arena, uint32_t user)
-{
-  return arena_synchronize(arena, user);
-}
-
-static enum hipmm_status find_memory_collect(void *arena, uint32_t user, enum hipmm_status refusal)
-{
-  return arena_collect(arena, user, refusal);
-}
-
-static const struct miss_ops find_memory_ops = {.synchronize = find_memory_synchronize, .collect = find_memory_collect};
+/* ---- Memory of the heap ---- */
 
 /* The same request for so many bytes. */
 static struct request find_memory_request(uint64_t bytes, const struct request *wanted)
@@ -44,7 +28,7 @@ static uint32_t find_memory_attempt(struct arena *arena, uint64_t bytes, const s
 {
   const struct request request = find_memory_request(bytes, wanted);
   struct miss miss = {
-      .ops = &find_memory_ops, .self = arena, .heap = &arena->heap, .backing = &arena->backing, .request = &request};
+      .ops = &arena->type->miss, .self = arena, .heap = &arena->heap, .backing = &arena->backing, .request = &request};
   miss_run(&miss, last);
   if (miss.status) arena->refusal = miss.status;
   *status_out = miss.id || hipmm_is_out_of_memory(miss.status) ? HIPMM_OK : miss.status;
@@ -79,7 +63,7 @@ static uint32_t find_memory_block(struct arena *arena, struct local *local, cons
   if (id) local_make_live(local, block_of(blocks, id), request->requested, local->handle);
   bool has_surplus = local_has_surplus(local); /* other threads have freed, and may free no more */
   biased_lock_release(&local->lock);
-  if (has_surplus) arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
+  if (has_surplus) arena_return_idle(arena, local, arena->superblock_bytes);
   return id;
 }
 
@@ -92,9 +76,7 @@ static uint32_t find_memory_in_superblock(struct arena *arena, struct local *loc
   if (!superblock) return BLOCK_NONE;
   local_acquire(local, blocks);
   arena_supply(arena, local);
-  if (local->unused) {
-    local_add_superblock(local, blocks, superblock);
-    stream_set_add(&arena->holding, local->number);
+  if (arena_add_superblock(arena, local, superblock)) {
     id = local_allocate(local, blocks, request->bytes, true);
     local_make_live(local, block_of(blocks, id), request->requested, local->handle);
   }
@@ -114,15 +96,15 @@ static uint32_t find_memory_own(struct arena *arena, struct local *local, const 
 
 /* The least size of a superblock for the request, and the wanted size: a large arena gets larger superblocks, so that less is
  * lost at their ends. */
-static uint64_t find_memory_least(const struct request *request)
+static uint64_t find_memory_least(const struct arena *arena, const struct request *request)
 {
-  return sizes_round_up(request->bytes, ARENA_SUPERBLOCK_BYTES);
+  return sizes_round_up(request->bytes, arena->superblock_bytes);
 }
 
-static uint64_t find_memory_most(const struct local *local, const struct request *request)
+static uint64_t find_memory_most(const struct arena *arena, const struct local *local, const struct request *request)
 {
-  uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES), least = find_memory_least(request);
-  if (bytes > MOST_SUPERBLOCK_BYTES) bytes = MOST_SUPERBLOCK_BYTES;
+  uint64_t bytes = sizes_round_up(local->bytes / 4, arena->superblock_bytes), least = find_memory_least(arena, request);
+  if (bytes > arena->most_superblock_bytes) bytes = arena->most_superblock_bytes;
   return bytes > least ? bytes : least;
 }
 
@@ -131,7 +113,7 @@ static uint64_t find_memory_most(const struct local *local, const struct request
 static uint32_t find_memory_remnant(struct arena *arena, const struct request *request)
 {
   const struct held *held = arena->backing.held;
-  bool is_full = sizes_headroom(held->maximum_bytes, held->bytes) < ARENA_SUPERBLOCK_BYTES;
+  bool is_full = sizes_headroom(held->maximum_bytes, held->bytes) < arena->superblock_bytes;
   uint64_t bytes = request->bytes > LEAST_REMNANT_BYTES ? request->bytes : LEAST_REMNANT_BYTES;
   uint32_t block = find_memory_ready(arena, bytes, request);
   while (!block && is_full && bytes > request->bytes) {
@@ -145,7 +127,7 @@ static uint32_t find_memory_remnant(struct arena *arena, const struct request *r
 static uint32_t find_memory_superblock(struct arena *arena, struct local *local, const struct request *request,
                                        enum hipmm_status *status_out)
 {
-  uint64_t most = find_memory_most(local, request), least = find_memory_least(request);
+  uint64_t most = find_memory_most(arena, local, request), least = find_memory_least(arena, request);
   uint32_t block = find_memory_attempt(arena, least, request, STAGE_HELD, status_out);
   if (!block) block = find_memory_remnant(arena, request);
   if (!block) block = find_memory_attempt(arena, most, request, STAGE_NEW, status_out);
@@ -154,13 +136,18 @@ static uint32_t find_memory_superblock(struct arena *arena, struct local *local,
   return find_memory_in_superblock(arena, local, block, request);
 }
 
-static enum hipmm_status find_memory_small(struct arena *arena, struct local *local, const struct request *request,
-                                           uint32_t *id_out)
+enum hipmm_status arena_find_small(struct arena *arena, const struct request *wanted, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
+  struct local *local = arena_enter_local(arena, wanted->stream);
+  struct request loan = *wanted, *request = &loan;
+  *id_out = BLOCK_NONE;
+  arena->refusal = HIPMM_OK; /* of this allocation */
+  if (!local) return HIPMM_OK;
+  request->is_loan = true;
   uint32_t id = find_memory_own(arena, local, request), block = BLOCK_NONE;
-  if (!id) block = find_memory_ready(arena, find_memory_most(local, request), request);
-  if (!id && !block) block = find_memory_ready(arena, find_memory_least(request), request);
+  if (!id) block = find_memory_ready(arena, find_memory_most(arena, local, request), request);
+  if (!id && !block) block = find_memory_ready(arena, find_memory_least(arena, request), request);
   if (block) id = find_memory_in_superblock(arena, local, block, request);
   if (!id && local->pending_bytes) {
     arena_settle(arena, local, true);
@@ -173,30 +160,13 @@ static enum hipmm_status find_memory_small(struct arena *arena, struct local *lo
   return id ? HIPMM_OK : status;
 }
 
-/* ---- Large allocations ---- */
+/* ---- Of the heap ---- */
 
-static enum hipmm_status find_memory_large(struct arena *arena, const struct request *request, uint32_t *id_out)
+enum hipmm_status arena_find_shared(struct arena *arena, const struct request *request, uint32_t *id_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  if (arena->heap.streams.active > 1) heap_poll(&arena->heap); /* where it goes decides how well the rest packs */
-  uint32_t id = find_memory_ready(arena, request->bytes, request);
-  if (!id) id = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
-  if (id) {
-    arena->large_count++;
-    arena->large_bytes += (int64_t)request->requested;
-  } else if (!status) {
-    id = find_memory_elsewhere(arena, request);
-  }
-  *id_out = id;
+  arena->refusal = HIPMM_OK;
+  *id_out = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
+  if (!*id_out && !status) *id_out = find_memory_elsewhere(arena, request);
   return status;
-}
-
-enum hipmm_status arena_find_memory(struct arena *arena, const struct request *request, uint32_t *id_out)
-{
-  struct request superblock = *request;
-  superblock.is_loan = true;
-  bool is_small = request->bytes <= arena->small_bytes && request->alignment == HIPMM_ALIGNMENT;
-  struct local *local = is_small ? arena_enter_local(arena, request->stream) : NULL;
-  arena->refusal = HIPMM_OK; /* of this allocation */
-  return local ? find_memory_small(arena, local, &superblock, id_out) : find_memory_large(arena, request, id_out);
 }

@@ -32,11 +32,12 @@ static void local_note_busy(struct local *local, const struct blocks *blocks, co
 
 /* ---- Ready blocks ---- */
 
+/* All of one kind. */
 static void local_add_ready(struct local *local, const struct blocks *blocks, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
   block_set_state(block, BLOCK_FREE);
-  free_index_add(&local->ready, blocks, id);
+  free_index_link(&local->ready, blocks, id, KIND_WHOLE * FREE_LISTS + free_index_list_of(block->bytes));
   if (local_is_whole(blocks, block)) local_note_idle(local, blocks, block);
 }
 

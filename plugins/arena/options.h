@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h: the options of `arena`, for its own files and for the pool, which has an arena inside and sets all of them. */
+/* options.h: the options of `arena`, */
 #ifndef HIPMM_PLUGINS_ARENA_OPTIONS_H
 #define HIPMM_PLUGINS_ARENA_OPTIONS_H
 
@@ -10,8 +10,7 @@ struct arena_options {
   uint64_t maximum_size;
   uint32_t dump_log_on_failure;
   const char *dump_log_file;
-  uint32_t record;      /* enum record (stream_order.h) */
-  uint64_t small_bytes; /* larger blocks come from the global arena; 0: ARENA_SMALL_BYTES. No option of the type */
+  uint32_t record; /* enum record (stream_order.h) */
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;

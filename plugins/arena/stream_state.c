@@ -3,9 +3,8 @@
  * on the stream of its arena is in order already: its memory gets an epoch (stream_order.h) only when it leaves the
  * arena. A block freed on another stream gets an epoch of that stream at once. The caller holds the global lock
  * throughout; meanwhile other threads use their arenas under the locks of these. */
+#include "../../core/base/text.h"
 #include "arena.h"
-
-#include <string.h>
 
 enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* unused records of a local arena */ };
 
@@ -22,13 +21,13 @@ static void stream_state_end_pending(struct arena *arena, struct local *local, c
     if (is_waited || block->epoch <= stream_of(&arena->heap.streams, block->stream)->completed)
       local_end_pending(local, blocks, id);
   }
-  if (!local->pending_first) stream_set_remove(&arena->pending, local->number);
+  if (!local->pending_first) stream_set_remove(&arena->locals->pending, local->number);
 }
 
 void arena_add_pending(struct arena *arena, struct local *local, uint32_t id)
 {
   local_free_pending(local, &arena->heap.blocks, id);
-  stream_set_add(&arena->pending, local->number);
+  stream_set_add(&arena->locals->pending, local->number);
 }
 
 /* Whether the arena's stream waits for the other one. Without `waits`, what has completed is asked only. */
@@ -44,18 +43,18 @@ void arena_settle(struct arena *arena, struct local *local, bool waits)
 {
   const struct blocks *blocks = &arena->heap.blocks;
   struct streams *streams = &arena->heap.streams;
-  stream_set_clear(&arena->seen);
-  stream_set_clear(&arena->waited);
+  stream_set_clear(&arena->locals->seen);
+  stream_set_clear(&arena->locals->waited);
   local_acquire(local, blocks);
   for (uint32_t id = local->pending_first; id; id = block_of(blocks, id)->next) {
     uint32_t stream = block_of(blocks, id)->stream;
-    if (stream_set_has(&arena->seen, stream)) continue;
-    stream_set_add(&arena->seen, stream);
-    if (stream_state_wait_for(streams, local->stream, stream, waits)) stream_set_add(&arena->waited, stream);
+    if (stream_set_has(&arena->locals->seen, stream)) continue;
+    stream_set_add(&arena->locals->seen, stream);
+    if (stream_state_wait_for(streams, local->stream, stream, waits)) stream_set_add(&arena->locals->waited, stream);
   }
   /* What was freed where this stream has waited counts as freed on this stream now. */
   if (waits && streams->record == RECORD_ON_FREE) stream_record_free(streams, local->stream);
-  stream_state_end_pending(arena, local, &arena->waited);
+  stream_state_end_pending(arena, local, &arena->locals->waited);
   biased_lock_release(&local->lock);
 }
 
@@ -80,15 +79,29 @@ static void stream_state_drop_records(struct arena *arena, struct local *local, 
   }
 }
 
+bool arena_add_superblock(struct arena *arena, struct local *local, uint32_t superblock)
+{
+  struct heap *heap = &arena->heap;
+  struct block *block = heap_block(heap, superblock);
+  if (!local->unused) return false;
+  heap->requested_bytes -= block->requested; /* the blocks in it count instead */
+  heap->blocks.live--;
+  block->requested = 0;
+  local_add_superblock(local, &heap->blocks, superblock);
+  stream_set_add(&arena->locals->holding, local->number);
+  return true;
+}
+
 /* The caller holds the arena's lock. */
 static void stream_state_return_idle_locked(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  struct blocks *blocks = &arena->heap.blocks;
+  struct heap *heap = &arena->heap;
   while (local->idle_bytes > keep_bytes) {
-    uint32_t id = local_remove_idle(local, blocks);
-    heap_free_later(&arena->heap, id, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
+    uint32_t id = local_remove_idle(local, &heap->blocks);
+    heap->blocks.live++;
+    heap_free_later(heap, id, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
-  if (!local->bytes) stream_set_remove(&arena->holding, local->number);
+  if (!local->bytes) stream_set_remove(&arena->locals->holding, local->number);
   stream_state_drop_records(arena, local, MOST_UNUSED);
 }
 
@@ -122,9 +135,15 @@ void arena_trim_records(struct arena *arena)
 
 /* ---- Arenas whose stream or thread is gone ---- */
 
+/* The number of the first arena of a stream; 0: none. */
+static uint32_t stream_state_first(const struct arena *arena, uint32_t stream)
+{
+  return arena->locals ? arena->locals->first[stream] : 0;
+}
+
 static void stream_state_unlist(struct arena *arena, struct local *local)
 {
-  uint32_t *link = &arena->first_local[local->stream];
+  uint32_t *link = &arena->locals->first[local->stream];
   while (*link != local->number) link = &arena_local(arena, *link)->next_of_stream;
   *link = local->next_of_stream;
 }
@@ -132,8 +151,8 @@ static void stream_state_unlist(struct arena *arena, struct local *local)
 static void stream_state_list(struct arena *arena, struct local *local, uint32_t stream)
 {
   local->stream = (uint16_t)stream;
-  local->next_of_stream = arena->first_local[stream];
-  arena->first_local[stream] = local->number;
+  local->next_of_stream = arena->locals->first[stream];
+  arena->locals->first[stream] = local->number;
 }
 
 /* From now on, every free into the arena takes the global lock. */
@@ -159,7 +178,8 @@ static void stream_state_retire_local(struct arena *arena, struct local *local)
 
 static void stream_state_end_pending_everywhere(struct arena *arena)
 {
-  for (uint32_t number = 0; (number = stream_set_next(&arena->pending, number)) < MAX_STREAMS; number++) {
+  if (!arena->locals) return;
+  for (uint32_t number = 0; (number = stream_set_next(&arena->locals->pending, number)) < MAX_STREAMS; number++) {
     struct local *local = arena_local(arena, number);
     local_acquire(local, &arena->heap.blocks);
     stream_state_end_pending(arena, local, NULL);
@@ -167,10 +187,17 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
   }
 }
 
+static void stream_state_retire_locals(struct arena *arena, uint32_t stream)
+{
+  for (uint32_t first; (first = stream_state_first(arena, stream));)
+    stream_state_retire_local(arena, arena_local(arena, first));
+}
+
 /* No memory is pending on the stream. */
 static void stream_state_forget(struct arena *arena, uint32_t stream)
 {
-  while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
+  if (arena->type->end_stream) arena->type->end_stream(arena, stream);
+  stream_state_retire_locals(arena, stream);
   heap_complete_stream(&arena->heap, stream);
   stream_forget(&arena->heap.streams, stream);
 }
@@ -178,15 +205,17 @@ static void stream_state_forget(struct arena *arena, uint32_t stream)
 /* Whether it is the default stream of a thread that has ended. */
 static bool stream_state_has_no_thread(const struct arena *arena, uint32_t stream)
 {
-  const struct local *local = arena_local(arena, arena->first_local[stream]);
-  return local->number && local->is_open && local->stream_thread && !local_thread(local);
+  uint32_t first = stream_state_first(arena, stream);
+  const struct local *local = first ? arena_local(arena, first) : NULL;
+  return local && local->is_open && local->stream_thread && !local_thread(local);
 }
 
 /* ---- Waiting for the device ---- */
 
 /* Epochs advance under the global lock only, so no free is newer than the wait. */
-enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
+enum hipmm_status arena_synchronize(void *self, uint32_t user)
 {
+  struct arena *arena = self;
   struct streams *streams = &arena->heap.streams;
   enum hipmm_status status = streams_wait_for_device(streams, user);
   if (status) return status;
@@ -196,7 +225,7 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   for (uint32_t stream = 0; (stream = stream_set_next(&sets->named, stream)) < MAX_STREAMS; stream++)
     if (stream_state_has_no_thread(arena, stream)) stream_state_forget(arena, stream);
   for (uint32_t stream = 0; (stream = stream_set_next(&sets->gone, stream)) < MAX_STREAMS; stream++)
-    while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
+    stream_state_retire_locals(arena, stream);
   streams_forget_gone(streams);
   return HIPMM_OK;
 }
@@ -209,13 +238,16 @@ static void stream_state_return_all(struct arena *arena, struct local *local)
   biased_lock_release(&local->lock);
 }
 
-enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal)
+enum hipmm_status arena_collect(void *self, uint32_t user, enum hipmm_status refusal)
 {
+  struct arena *arena = self;
   bool may_wait = hipmm_may_wait(arena->services, refusal);
   enum hipmm_status status = may_wait ? arena_synchronize(arena, user) : HIPMM_OK;
   if (status) return status;
+  if (!may_wait) heap_poll(&arena->heap);
   arena->collections++;
-  for (uint32_t number = 0; (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++)
+  if (!arena->locals) return HIPMM_OK;
+  for (uint32_t number = 0; (number = stream_set_next(&arena->locals->holding, number)) < MAX_STREAMS; number++)
     stream_state_return_all(arena, arena_local(arena, number));
   if (!may_wait) return HIPMM_OK;
   return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
@@ -226,8 +258,8 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct request *request
 {
   const struct streams *streams = &arena->heap.streams;
   const struct blocks *blocks = &arena->heap.blocks;
-  uint32_t id = BLOCK_NONE;
-  for (uint32_t number = 0; !id && (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++) {
+  uint32_t id = BLOCK_NONE, number = arena->locals ? 0 : MAX_STREAMS;
+  for (; !id && (number = stream_set_next(&arena->locals->holding, number)) < MAX_STREAMS; number++) {
     struct local *other = arena_local(arena, number);
     local_acquire(other, blocks);
     arena_supply(arena, other);
@@ -262,7 +294,9 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle,
 
 static struct local *stream_state_new_local(struct arena *arena)
 {
-  struct local *waiting = arena_local(arena, arena->first_local[STREAM_READY]);
+  if (!arena->locals) arena->locals = arena->services->host_allocate(arena->services, sizeof *arena->locals);
+  if (!arena->locals) return NULL;
+  struct local *waiting = arena_local(arena, arena->locals->first[STREAM_READY]);
   if (waiting->number) {
     stream_state_unlist(arena, waiting);
     return waiting;
@@ -279,7 +313,8 @@ static struct local *stream_state_new_local(struct arena *arena)
 static struct local *stream_state_local_for(struct arena *arena, uint32_t stream, uint64_t thread)
 {
   struct local *found = NULL;
-  for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream) {
+  for (uint32_t number = stream_state_first(arena, stream); number;
+       number = arena_local(arena, number)->next_of_stream) {
     struct local *local = arena_local(arena, number);
     uint64_t owner = local_thread(local);
     if (owner == thread) return local;
@@ -319,36 +354,89 @@ struct local *arena_enter_local(struct arena *arena, uint32_t stream)
 
 /* ---- Ends ---- */
 
-void arena_retire(struct arena *arena, hipmm_stream_t handle)
+/* The stream is still valid. After a wait for it, its blocks are ready for every stream. If neither the stream nor the device can
+ * be waited for, the stream stays until the device is waited for. */
+void arena_stream_retire(void *self, hipmm_stream_t handle)
 {
-  uint32_t stream = streams_known_id(&arena->heap.streams, handle);
-  if (!stream) return;
-  for (uint32_t number = arena->first_local[stream]; number; number = arena_local(arena, number)->next_of_stream)
+  struct arena *arena = self;
+  struct streams *streams = &arena->heap.streams;
+  handle = stream_canonical_handle(handle);
+  if (biased_lock_enter(&arena->lock, arena->services)) return;
+  uint32_t stream = streams_known_id(streams, handle);
+  for (uint32_t number = stream_state_first(arena, stream); stream && number;
+       number = arena_local(arena, number)->next_of_stream)
     stream_state_close_local(arena_local(arena, number));
-  if (!streams_wait_for_handle(arena->services, handle) && arena_synchronize(arena, stream)) {
-    stream_lose(&arena->heap.streams, stream);
-    return;
+  if (stream && (streams_wait_for_handle(arena->services, handle) || !arena_synchronize(arena, stream))) {
+    stream_complete(streams, stream);
+    stream_state_end_pending_everywhere(arena);
+    stream_state_forget(arena, stream);
+  } else if (stream) {
+    if (arena->type->end_stream) arena->type->end_stream(arena, stream);
+    stream_lose(streams, stream);
   }
-  stream_complete(&arena->heap.streams, stream);
-  stream_state_end_pending_everywhere(arena);
-  stream_state_forget(arena, stream);
+  biased_lock_release(&arena->lock);
 }
 
-/* The next thread on the same stream gets the arena; the arena of the thread's own default stream gets a new stream
- * after the device was waited for. If the global lock is busy, free superblocks stay in the arenas until
- * arena_collect(). */
-void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
+void arena_stream_retain(void *self, hipmm_stream_t handle)
 {
-  struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
-  biased_lock_disown(&arena->lock);
-  bool is_taken = biased_lock_try(&arena->lock);
+  struct arena *arena = self;
+  uint32_t id;
+  if (biased_lock_enter(&arena->lock, arena->services)) return;
+  if (!arena_enter_stream(arena, stream_canonical_handle(handle), &id)) heap_retain_stream(&arena->heap, id);
+  biased_lock_release(&arena->lock);
+}
+
+/* The next thread on the same stream gets the arena; the arena of the thread's own default stream gets a new stream after the
+ * device was waited for. */
+void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked)
+{
   uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
   for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);
     biased_lock_disown(&local->lock);
     if (local_thread(local) != thread) continue;
-    if (is_taken) stream_state_return_all(arena, local);
+    if (is_locked) stream_state_return_all(arena, local);
     local_set_thread(local, 0);
   }
-  if (is_taken) biased_lock_release(&arena->lock);
+}
+
+/* ---- Life ---- */
+
+bool arena_open(struct arena *arena, enum record record)
+{
+  arena->serial = thread_new_owner();
+  arena->superblock_bytes = ARENA_SUPERBLOCK_BYTES;
+  arena->most_superblock_bytes = ARENA_MOST_SUPERBLOCK_BYTES;
+  arena->n_locals = 1;
+  biased_lock_open(&arena->lock);
+  return heap_open(&arena->heap, arena->services, record);
+}
+
+void arena_close(struct arena *arena)
+{
+  device_wait_at_end(arena->services);
+  backing_close(&arena->backing);
+  heap_close(&arena->heap);
+  for (uint32_t number = 1; number < arena->n_locals; number++) biased_lock_close(&arena_local(arena, number)->lock);
+  arena->services->host_free(arena->services, arena->locals, sizeof *arena->locals);
+  biased_lock_close(&arena->lock);
+}
+
+enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes, const char *option)
+{
+  const struct hipmm_services *services = arena->services;
+  enum hipmm_status status = bytes ? backing_fill(&arena->backing, &arena->heap, bytes) : HIPMM_OK;
+  if (!bytes || (status && !hipmm_is_out_of_memory(status))) return status;
+  if (!status) return arena_synchronize(arena, STREAM_READY);
+  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, option,
+                        "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
+                        (unsigned long long)bytes);
+}
+
+void arena_warn_of_live(const struct arena *arena, int64_t count, int64_t bytes)
+{
+  if (count)
+    arena->services->log(arena->services, HIPMM_LOG_WARNING,
+                         "destroyed with %lld block%s (%lld byte%s) still allocated", (long long)count,
+                         text_plural((uint64_t)count), (long long)bytes, text_plural((uint64_t)bytes));
 }

@@ -101,10 +101,6 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
                                     enum source_of_memory source_of_memory, uint32_t *id_out);
 
-/* In [start, end), which lies in a free block: the first address that is committed, or uncommitted; `end` if there is
- * none. */
-uint64_t granules_first(const struct granules *granules, uint64_t start, uint64_t end, bool committed);
-
 extern const struct backing_ops granules_ops;
 
 /* ---- Slack (slack.c) ----

@@ -32,6 +32,12 @@ static inline void block_set_state(struct block *block, enum block_state state)
   __atomic_store_n(&block->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 
+/* Whether the heap has the block in its index: a local arena has free blocks, too. The caller holds the lock. */
+static inline bool block_is_idle(const struct block *block)
+{
+  return block_state(block) == BLOCK_FREE && !block->arena;
+}
+
 /* Claims a live block in order to free it. False if another thread has claimed it: the block is freed twice. */
 static inline bool block_claim(struct block *block)
 {

@@ -353,9 +353,9 @@ static enum hipmm_status granules_release_idle(void *self, struct heap *heap, ui
   return status ? status : idle_release(&granules->chunks, heap, keep_bytes);
 }
 
-uint64_t granules_first(const struct granules *granules, uint64_t start, uint64_t end, bool committed)
+static uint64_t granules_first(const void *self, uint64_t start, uint64_t end, bool committed)
 {
-  const struct chunks *chunks = &granules->chunks;
+  const struct chunks *chunks = &((const struct granules *)self)->chunks;
   uint64_t at = addresses_first(&chunks->addresses, addresses_round_down(&chunks->addresses, start),
                                 addresses_round_up(&chunks->addresses, end), committed);
   return at < start ? start : at < end ? at : end;
@@ -366,7 +366,7 @@ static uint64_t granules_available_bytes(const void *self, const struct heap *he
   uint64_t bytes = 0;
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
     const struct block *block = block_of(&heap->blocks, id);
-    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&((const struct granules *)self)->chunks, block);
+    if (block_is_idle(block)) bytes += idle_bytes_in(&((const struct granules *)self)->chunks, block);
   }
   return bytes;
 }
@@ -381,4 +381,5 @@ const struct backing_ops granules_ops = {.moves = true,
                                          .allocate = granules_allocate_waiting,
                                          .release_idle = granules_release_idle,
                                          .available_bytes = granules_available_bytes,
+                                         .first = granules_first,
                                          .close = granules_close};

@@ -48,7 +48,7 @@ bool heap_is_valid(const struct heap *heap)
   uint64_t bytes = 0, live_bytes = 0, free_bytes = 0;
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
     const struct block *block = heap_block(heap, id);
-    if (block->state == BLOCK_UNUSED) continue;
+    if (block->state == BLOCK_UNUSED || (block->arena && block->state != BLOCK_ON_LOAN)) continue;
     if (!heap_block_is_valid(heap, id)) return false;
     bytes += block->bytes;
     if (block->state != BLOCK_FREE) live_bytes += block->bytes;

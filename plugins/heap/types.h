@@ -37,8 +37,8 @@ enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
   BLOCK_LIVE,
-  BLOCK_CACHED, /* claimed by a thread that frees it, or in a cache (../pool/cache.h): live to the heap */
-  BLOCK_ON_LOAN, /* a superblock (../arena/local.h), or held by the heaps of threads (../pool/thread_heaps.c): live to the heap */
+  BLOCK_CACHED,  /* claimed by a thread that frees it, or in a cache (../pool/cache.h): live to the heap */
+  BLOCK_ON_LOAN, /* a superblock (../arena/local.h): live to the heap */
 
   /* Of a local arena, which has free and live blocks too: the heap knows their superblock only. */
   BLOCK_RESERVED, /* a record without memory, for the arena's next block */
@@ -131,8 +131,9 @@ struct request {
   uint64_t alignment;
   uint64_t requested; /* as the caller said */
   uint32_t stream;
-  bool is_own;  /* for a block with a chunk of its own */
-  bool is_loan; /* for a superblock, which no thread may claim */
+  bool is_own;   /* for a block with a chunk of its own */
+  bool is_loan;  /* for a superblock, which no thread may claim */
+  bool is_local; /* for a local arena first (../pool/allocate.c) */
 };
 
 struct heap {
@@ -295,6 +296,10 @@ struct backing_ops {
 
   /* The largest request that the held memory could serve, once all work has completed. */
   uint64_t (*available_bytes)(const void *self, const struct heap *heap);
+
+  /* In [start, end), which lies in a free block: the first address that is committed, or uncommitted; `end` if there is none. NULL
+   * where all is committed. */
+  uint64_t (*first)(const void *self, uint64_t start, uint64_t end, bool committed);
 
   void (*close)(void *self);
 };

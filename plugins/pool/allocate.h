@@ -3,7 +3,6 @@
 #ifndef HIPMM_PLUGINS_POOL_ALLOCATE_H
 #define HIPMM_PLUGINS_POOL_ALLOCATE_H
 
-#include "../common/refusals.h"
 #include "../heap/backing.h"
 #include "cache.h"
 
@@ -12,48 +11,17 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
 int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
-enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
-int pool_covers(void *self, const void *ptr);
-enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out);
+enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                             void *closure);
 enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
-enum hipmm_status pool_trim(void *self, size_t keep_bytes);
-void pool_stream_retire(void *self, hipmm_stream_t stream);
-void pool_stream_retain(void *self, hipmm_stream_t stream);
 enum hipmm_status pool_suspend(void *self, enum hipmm_content content);
 enum hipmm_status pool_resume(void *self);
 
 /* ---- For its files ---- */
 
-/* streams.c. The caller holds the lock: waits for the device; the same where an allocation that ended with `status`, or a
- * trim, may wait, and elsewhere looks for work that has completed; finds a stream's id, and when the table is full, forgets all
- * streams first. */
-enum hipmm_status pool_synchronize_device(void *self, uint32_t user);
-enum hipmm_status pool_complete(void *self, uint32_t user, enum hipmm_status status);
-enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle, uint32_t *id_out);
-
-/* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries cost
- * little: with several streams a request of LARGE_BYTES looks for completed work first, unless there is slack. */
-enum { LARGE_BYTES = 1 << 20 };
-
-static inline bool pool_looks_first(const struct pool *pool, const struct request *request)
-{
-  const struct heap *heap = &pool->heap;
-  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES &&
-         (heap->is_low_on_memory || !pool->backing.ops->moves);
-}
-
-/* A free block of the request's stream, or of none: a search. BLOCK_NONE if there is none. The caller holds the lock. */
-static inline uint32_t pool_allocate_ready(struct pool *pool, const struct request *request)
-{
-  if (__builtin_expect(pool_looks_first(pool, request), 0)) heap_poll(&pool->heap);
-  return heap_allocate_ready(&pool->heap, request);
-}
-
-enum hipmm_status pool_refuse_pointer(struct pool *pool, const void *ptr);
-
-/* The pool as the upstream of its thread_heaps. */
-extern const struct hipmm_ops pool_loan_ops;
+/* `arena` is the pool's. */
+enum hipmm_status pool_refuse_pointer(struct arena *arena, const void *ptr);
 
 /* A block that share.c can make a handle of, whatever the options. */
 enum hipmm_status pool_allocate_exportable(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
@@ -69,13 +37,6 @@ extern const struct hipmm_spans pool_spans;
 bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out);
 bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end);
 void spans_close(struct pool *pool);
-
-/* visit.c. */
-enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
-                             void *closure);
-
-/* The pool's thread_watch calls this when a thread ends. It does not wait for a pool that is busy. */
-void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
 
 /* ---- The content of a suspended pool, in host memory or a file (swapped_out.c). suspend.c calls with the pool's lock ---- */
 

@@ -360,3 +360,18 @@ void caches_resume(struct caches *caches)
   const struct selection all = {.gates_are_shut = true};
   caches_open_gates(caches, &all);
 }
+
+/* ---- Threads that wait ---- */
+
+/* A wait costs as much as many entries without one. A thread gets a local arena once it has waited in more than about one of
+ * WAIT_WEIGHT entries for a while. */
+enum { WAIT_WEIGHT = 64, WAITED_ENOUGH = 32 * WAIT_WEIGHT };
+
+void cache_weigh(struct cache *cache, bool waited)
+{
+  if (waited)
+    cache->n_waits += WAIT_WEIGHT;
+  else
+    cache->n_waits--;
+  if (cache->n_waits > WAITED_ENOUGH) cache->wants_heap = true;
+}

@@ -5,8 +5,8 @@
  * reused.
  *
  *   thread cache (cache.c)       blocks up to 4 KiB, by thread, stream and size: no lock, no search
- *        │ miss                  a thread that has waited for the lock too often: thread_heaps.c, an arena
- *        │ the pool's lock       (plugins/arena) over blocks that the heap lends
+ *        │ miss                  a thread that has waited for the lock too often: a local arena (../arena)
+ *        │ the pool's lock
  *   depots (cache.c)             what full caches had, for other threads on the stream
  *   ../heap (heap.c, block.c)    free blocks by stream, kind and size (free_index.c)
  *        │ nothing fits          other streams' blocks, by waiting (heap_streams.c); miss.c has the table of attempts
@@ -18,7 +18,6 @@
  *   upstream                     hipmm_mapping of a source (create, map, unmap), or its allocate
  */
 #include "../../core/base/share_format.h"
-#include "../../core/base/text.h"
 #include "../common/descriptor.h"
 #include "allocate.h"
 
@@ -66,105 +65,57 @@ static const struct hipmm_feature values[] = {
 
 static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
-  return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         backing_count(&pool->backing) * sizeof(struct chunk);
-}
-
-static int64_t pool_value_of(struct pool *pool, enum value value)
-{
-  const struct heap *heap = &pool->heap;
-  struct cache_totals cached = caches_totals(&pool->caches);
-  uint64_t away_bytes = pool->backing.granules.chunks.away_bytes;
-  switch (value) {
-  case RESERVED_BYTES: return (int64_t)(backing_bytes(&pool->backing) - away_bytes);
-  case PEAK_RESERVED_BYTES: return (int64_t)pool->backing.held->peak_bytes;
-  case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.loan_bytes) + cached.requested;
-  case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.loan_count + pool->spans.n;
-  case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
-  case CACHED_BYTES: return (int64_t)cached.bytes;
-  case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
-  case FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&pool->backing, heap);
-  case MOVES: return (int64_t)pool->backing.granules.moves;
-  case RETURNS: return (int64_t)pool->backing.granules.returns;
-  case THREAD_HEAPS: return 0;
-  case CHUNKS: return (int64_t)backing_count(&pool->backing);
-  case STREAM_WAITS: return (int64_t)heap->streams.waits;
-  case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
-  case SUSPENDED_BYTES: return (int64_t)away_bytes;
-  case SWAPPED_OUT_BYTES: return (int64_t)pool->swapped_out.bytes;
-  }
-  return 0;
-}
-
-/* The arena's values that are part of the pool's. */
-static const char *const values_in_heaps[] = {
-    [LIVE_BYTES] = "live_bytes",         [LIVE_COUNT] = "live_count",
-    [FREE_BYTES] = "free_bytes",         [LARGEST_FREE_BYTES] = "largest_free_bytes",
-    [THREAD_HEAPS] = "arenas",           [STREAM_WAITS] = "stream_waits",
-    [METADATA_BYTES] = "metadata_bytes",
-};
-
-/* What the heaps of threads have of the value. The pool's lock is not held. */
-static int64_t pool_value_in_heaps(struct pool *pool, size_t index)
-{
-  const char *name = index < sizeof values_in_heaps / sizeof *values_in_heaps ? values_in_heaps[index] : NULL;
-  return name ? thread_heaps_value(&pool->heaps, name) : 0;
+  return sizeof *pool - sizeof pool->arena + arena_metadata_bytes(&pool->arena) +
+         pool->caches.count * sizeof(struct cache) + backing_count(&pool->arena.backing) * sizeof(struct chunk);
 }
 
 /* Free memory of a suspended pool is none that could be used. */
-static int64_t pool_value_with(struct pool *pool, enum value value, int64_t in_heaps)
+static int64_t pool_value_of(struct arena *arena, size_t index)
 {
-  bool is_free_memory =
-      value == FREE_BYTES || value == CACHED_BYTES || value == LARGEST_FREE_BYTES || value == FRAGMENTED_BYTES;
-  if (is_free_memory && pool->backing.granules.chunks.is_suspended) return 0;
-  int64_t own = pool_value_of(pool, value);
-  if (value != LARGEST_FREE_BYTES) return own + in_heaps;
-  return own > in_heaps ? own : in_heaps;
-}
-
-static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out)
-{
-  struct pool *pool = self;
-  int64_t in_heaps = pool_value_in_heaps(pool, index);
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  *value_out = pool_value_with(pool, (enum value)index, in_heaps);
-  biased_lock_release(&pool->lock);
-  return HIPMM_OK;
+  struct pool *pool = (struct pool *)arena;
+  const struct cache_totals cached = caches_totals(&pool->caches);
+  const struct chunks *chunks = &arena->backing.granules.chunks;
+  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
+  bool is_usable = !chunks->is_suspended;
+  switch ((enum value)index) {
+  case RESERVED_BYTES: return (int64_t)(backing_bytes(&arena->backing) - chunks->away_bytes);
+  case PEAK_RESERVED_BYTES: return (int64_t)arena->backing.held->peak_bytes;
+  case LIVE_BYTES: return live_bytes + cached.requested;
+  case LIVE_COUNT: return live_count + cached.live + pool->spans.n;
+  case FREE_BYTES: return is_usable ? (int64_t)(arena_free_bytes(arena) + cached.bytes) : 0;
+  case CACHED_BYTES: return is_usable ? (int64_t)cached.bytes : 0;
+  case LARGEST_FREE_BYTES: return is_usable ? (int64_t)arena_largest_free(arena) : 0;
+  case FRAGMENTED_BYTES: return is_usable ? (int64_t)fragments_bytes(&arena->backing, &arena->heap) : 0;
+  case MOVES: return (int64_t)arena->backing.granules.moves;
+  case RETURNS: return (int64_t)arena->backing.granules.returns;
+  case THREAD_HEAPS: return arena->n_locals - 1;
+  case CHUNKS: return (int64_t)backing_count(&arena->backing);
+  case STREAM_WAITS: return (int64_t)arena->heap.streams.waits;
+  case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
+  case SUSPENDED_BYTES: return (int64_t)chunks->away_bytes;
+  case SWAPPED_OUT_BYTES: return (int64_t)pool->swapped_out.bytes;
+  }
+  return 0;
 }
 
 static const struct hipmm_feature actions[] = {
     {.name = "reset_peaks", .doc = "Starts peak_reserved_bytes again from what is held now"},
 };
 
-static enum hipmm_status pool_perform(void *self, size_t index, int64_t *values_out)
-{
-  struct pool *pool = self;
-  int64_t in_heaps[sizeof values / sizeof *values];
-  (void)index; /* there is one action */
-  for (size_t i = 0; i < sizeof values / sizeof *values; i++) in_heaps[i] = pool_value_in_heaps(pool, i);
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-    values_out[i] = pool_value_with(pool, (enum value)i, in_heaps[i]);
-  pool->backing.held->peak_bytes = pool->backing.held->bytes;
-  biased_lock_release(&pool->lock);
-  return HIPMM_OK;
-}
-
 /* The maximum is the only option that may change. */
 static enum hipmm_status pool_reconfigure(void *self, const char *option, const void *wanted)
 {
   struct pool *pool = self;
   uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  enum hipmm_status status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
-  bool is_possible = maximum_bytes >= pool->backing.held->least_bytes;
-  if (is_possible) held_set_maximum(pool->backing.held, maximum_bytes);
-  biased_lock_release(&pool->lock);
+  bool is_possible = maximum_bytes >= pool->arena.backing.held->least_bytes;
+  if (is_possible) held_set_maximum(pool->arena.backing.held, maximum_bytes);
+  biased_lock_release(&pool->arena.lock);
   if (is_possible) return HIPMM_OK;
-  return pool->services->fail(pool->services, HIPMM_E_CONFIG, option, "is less than the smallest chunk, %llu bytes",
-                              (unsigned long long)pool->backing.held->least_bytes);
+  return pool->arena.services->fail(pool->arena.services, HIPMM_E_CONFIG, option,
+                                    "is less than the smallest chunk, %llu bytes",
+                                    (unsigned long long)pool->arena.backing.held->least_bytes);
 }
 
 static void pool_validate(const struct hipmm_validation *validation, const void *options)
@@ -182,64 +133,88 @@ static void pool_validate(const struct hipmm_validation *validation, const void 
 static void pool_destroy(void *self)
 {
   struct pool *pool = self;
-  const struct hipmm_services *services = pool->services;
+  struct arena *arena = &pool->arena;
+  const struct hipmm_services *services = arena->services;
   share_close(pool);
-  thread_watch_close(&pool->threads);
-  thread_heaps_close(&pool->heaps);
+  thread_watch_close(&arena->threads);
   swapped_out_release(pool);
   content_file_close(&pool->swapped_out.file);
-  if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
+  if (pool->caches.items) caches_flush(&pool->caches, &arena->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
-  int64_t live = pool->heap.blocks.live + cached.live + pool->spans.n;
-  int64_t live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
-  if (live)
-    services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
-                  (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
-                  text_plural((uint64_t)live_bytes));
-  if (pool->backing.ops)
+  int64_t live_bytes, live = arena_live_count(arena, &live_bytes) + cached.live + pool->spans.n;
+  live_bytes += cached.requested;
+  arena_warn_of_live(arena, live, live_bytes);
+  if (arena->backing.ops)
     services->log(services, HIPMM_LOG_DEBUG,
                   "held at most %llu bytes, moved %llu chunks, reused %llu at an earlier address, waited %llu times",
-                  (unsigned long long)pool->backing.held->peak_bytes, (unsigned long long)pool->backing.granules.moves,
-                  (unsigned long long)pool->backing.granules.returns, (unsigned long long)pool->heap.streams.waits);
-  device_wait_at_end(services);
-  backing_close(&pool->backing);
+                  (unsigned long long)arena->backing.held->peak_bytes,
+                  (unsigned long long)arena->backing.granules.moves,
+                  (unsigned long long)arena->backing.granules.returns, (unsigned long long)arena->heap.streams.waits);
+  arena_close(arena);
   spans_close(pool);
-  heap_close(&pool->heap);
   caches_close(&pool->caches);
-  biased_lock_close(&pool->lock);
   services->host_free(services, pool, sizeof *pool);
 }
 
-static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
+static enum hipmm_status pool_fill(struct pool *pool, uint64_t bytes)
 {
-  uint64_t maximum_bytes = pool->backing.held->maximum_bytes;
-  initial_bytes = sizes_round_up(initial_bytes, HIPMM_ALIGNMENT);
-  if (initial_bytes > maximum_bytes) initial_bytes = maximum_bytes; /* which backing_open() has rounded down */
-  if (!initial_bytes) return HIPMM_OK;
-  enum hipmm_status status = backing_fill(&pool->backing, &pool->heap, initial_bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY)
-    return pool->services->fail(pool->services, status, "initial_size",
-                                "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
-                                (unsigned long long)initial_bytes);
-  if (status) return status;
-  int code = pool->services->hip->StreamSynchronize(NULL); /* the memory may be ready for this stream only */
-  return code ? pool->services->refuse_hip(pool->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
+  uint64_t maximum_bytes = pool->arena.backing.held->maximum_bytes; /* which backing_open() has rounded down */
+  bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT);
+  return arena_fill(&pool->arena, bytes < maximum_bytes ? bytes : maximum_bytes, "initial_size");
 }
 
 /* What the warning of fragmentation advises. */
 static const char *pool_remedy(const struct pool *pool, const struct hipmm_resource *upstream, enum ipc ipc)
 {
-  bool can_map = upstream->ops->mapping && pool->backing.ops && !pool->backing.ops->moves && ipc != IPC_LEGACY;
+  bool can_map =
+      upstream->ops->mapping && pool->arena.backing.ops && !pool->arena.backing.ops->moves && ipc != IPC_LEGACY;
   return can_map ? "\"growth\": \"mapped\" joins them" : "give blocks that live long a pool of their own";
 }
 
-/* Blocks with chunks of their own come from no heap of a thread. */
-static void pool_limit_thread_heaps(struct pool *pool)
+/* Blocks with chunks of their own come from no local arena. Superblocks lie in the segments for small blocks. */
+static void pool_limit_locals(struct pool *pool)
 {
-  bool moves = pool->backing.ops && pool->backing.ops->moves;
-  uint64_t most_bytes = moves ? THREAD_HEAPS_MOST_BYTES : THREAD_HEAPS_MOST_BYTES_IN_SEGMENTS;
-  pool->heaps.most_bytes = most_bytes < pool->whole_bytes ? most_bytes : pool->whole_bytes - 1;
+  struct arena *arena = &pool->arena;
+  bool moves = arena->backing.ops && arena->backing.ops->moves;
+  pool->most_local_bytes = moves ? LOCAL_MOST_BYTES : LOCAL_MOST_BYTES_IN_SEGMENTS;
+  if (pool->most_local_bytes >= pool->whole_bytes) pool->most_local_bytes = pool->whole_bytes - 1;
+  if (moves) return;
+  arena->superblock_bytes = arena->heap.small_bytes / 4;
+  arena->most_superblock_bytes = arena->heap.small_bytes / 2;
 }
+
+static bool pool_flush(void *self)
+{
+  struct pool *pool = self;
+  return caches_flush(&pool->caches, &pool->arena.heap);
+}
+
+static void pool_end_stream(struct arena *arena, uint32_t stream)
+{
+  caches_end_stream(&((struct pool *)arena)->caches, &arena->heap, stream);
+}
+
+/* Does not wait for a pool that is busy. */
+static void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
+{
+  struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, arena.threads));
+  struct arena *arena = &pool->arena;
+  biased_lock_disown(&arena->lock);
+  bool is_locked = biased_lock_try(&arena->lock);
+  if (is_locked)
+    caches_end_thread(&pool->caches, &arena->heap, thread);
+  else
+    caches_abandon(&pool->caches, thread);
+  arena_end_thread(arena, thread, is_locked);
+  if (is_locked) biased_lock_release(&arena->lock);
+}
+
+static const struct arena_type pool_type = {
+    .miss = {.is_merging = true, .flush = pool_flush, .synchronize = arena_synchronize, .collect = arena_collect},
+    .end_stream = pool_end_stream,
+    .refuse = pool_refuse_pointer,
+    .value = pool_value_of,
+    .n_values = sizeof values / sizeof *values};
 
 static enum hipmm_status pool_create(const struct hipmm_services *services, const void *options,
                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
@@ -248,28 +223,28 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   (void)n_upstreams;
   struct pool *pool = services->host_allocate(services, sizeof *pool);
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
-  pool->services = services;
+  struct arena *arena = &pool->arena;
+  arena->services = services;
+  arena->type = &pool_type;
   pool->save_to = wanted->folder ? SAVE_TO_FILE : wanted->save_to;
-  biased_lock_open(&pool->lock);
-  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_loan_ops, .self = pool}, wanted->record);
   enum hipmm_status status = HIPMM_OK;
   bool opened = caches_open(&pool->caches, services);
-  if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
+  if (!arena_open(arena, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
-  if (!status) status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], wanted);
-  bool has_own = pool->backing.granules.chunks.may_export || wanted->ipc == IPC_LEGACY;
+  if (!status) status = backing_open(&arena->backing, &arena->heap, services, upstreams[0], wanted);
+  bool has_own = arena->backing.granules.chunks.may_export || wanted->ipc == IPC_LEGACY;
   pool->whole_bytes = has_own ? SHARE_FORMAT_LEAST_BYTES : UINT64_MAX;
-  pool->whole_unit = pool->heap.blocks.granule_bytes ? pool->heap.blocks.granule_bytes : SIZES_PAGE_BYTES;
-  pool_limit_thread_heaps(pool);
-  pool->heap.remedy = pool_remedy(pool, upstreams[0], (enum ipc)wanted->ipc);
+  pool->whole_unit = arena->heap.blocks.granule_bytes ? arena->heap.blocks.granule_bytes : SIZES_PAGE_BYTES;
+  pool_limit_locals(pool);
+  arena->heap.remedy = pool_remedy(pool, upstreams[0], (enum ipc)wanted->ipc);
   if (!status && wanted->folder) status = content_file_open(&pool->swapped_out.file, services, wanted->folder);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
     return status;
   }
-  pool->threads.ended = pool_thread_ended;
-  thread_watch_open(&pool->threads); /* last: it may be called at once */
+  arena->threads.ended = pool_thread_ended;
+  thread_watch_open(&arena->threads); /* last: it may be called at once */
   *self_out = pool;
   return HIPMM_OK;
 }
@@ -365,16 +340,16 @@ static const struct hipmm_option options[] = {
 static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .allocate = pool_allocate,
                                      .deallocate = pool_deallocate,
-                                     .trim = pool_trim,
-                                     .query = pool_query,
-                                     .perform = pool_perform,
-                                     .find = pool_find,
-                                     .stream_retire = pool_stream_retire,
-                                     .stream_retain = pool_stream_retain,
+                                     .trim = arena_trim,
+                                     .query = arena_query,
+                                     .perform = arena_perform,
+                                     .find = arena_find,
+                                     .stream_retire = arena_stream_retire,
+                                     .stream_retain = arena_stream_retain,
                                      .reconfigure = pool_reconfigure,
                                      .visit = pool_visit,
-                                     .covers = pool_covers,
-                                     .locate = pool_locate,
+                                     .covers = arena_covers,
+                                     .locate = arena_locate,
                                      .visit_chunks = pool_visit_chunks,
                                      .sharing = &pool_sharing,
                                      .suspend = pool_suspend,

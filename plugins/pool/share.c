@@ -27,7 +27,8 @@ static struct {
 /* With the pool's lock: the block of the export, if it was not freed since. */
 static struct block *share_block_of(const struct export *export)
 {
-  struct block *block = block_of(&export->pool->heap.blocks, block_at(&export->pool->heap.blocks, export->ptr, 0));
+  struct block *block =
+      block_of(&export->pool->arena.heap.blocks, block_at(&export->pool->arena.heap.blocks, export->ptr, 0));
   return block_state(block) == BLOCK_LIVE && block->exported == BLOCK_HAS_HANDLE ? block : NULL;
 }
 
@@ -37,7 +38,7 @@ static struct block *share_block_of(const struct export *export)
 static bool share_export_chunks(struct pool *pool, const struct block *block, struct share_answer *answer,
                                 struct peer_files *files)
 {
-  const struct chunks *chunks = &pool->backing.granules.chunks;
+  const struct chunks *chunks = &pool->arena.backing.granules.chunks;
   uint64_t at = block->start, end = at + block->bytes, begin;
   for (uint32_t id; (id = chunks_next(chunks, &at, end, &begin));) {
     const struct chunk *chunk = chunk_of(chunks, id);
@@ -57,11 +58,11 @@ static const char *share_find(uint64_t id, struct share_answer *answer, struct p
   const struct export *export = NULL;
   for (size_t i = 0; i < exports.n; i++)
     if (exports.items[i].id == id) export = &exports.items[i];
-  if (!export || biased_lock_enter(&export->pool->lock, export->pool->services))
+  if (!export || biased_lock_enter(&export->pool->arena.lock, export->pool->arena.services))
     return "the block of the handle was freed, or never was";
   const struct block *block = share_block_of(export);
   bool is_exported = block && share_export_chunks(export->pool, block, answer, files);
-  biased_lock_release(&export->pool->lock);
+  biased_lock_release(&export->pool->arena.lock);
   if (!block) return "the block of the handle was freed";
   return is_exported ? NULL
                      : "the block's memory cannot be exported now: its pool is suspended, or descriptors ran out";
@@ -118,7 +119,7 @@ static uint64_t share_id_of(struct pool *pool, struct block *block, const void *
 
 static enum hipmm_status share_refuse(const struct pool *pool, const void *ptr)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   if (pool->whole_bytes == UINT64_MAX)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
                           "%p lies in memory that was not mapped for other processes; write \"exportable\": true for "
@@ -133,8 +134,8 @@ static enum hipmm_status share_refuse(const struct pool *pool, const void *ptr)
 /* Both locks are held. */
 static enum hipmm_status share_make(struct pool *pool, const void *ptr, struct share_handle *handle)
 {
-  const struct hipmm_services *services = pool->services;
-  struct block *block = block_of(&pool->heap.blocks, block_at(&pool->heap.blocks, ptr, 0));
+  const struct hipmm_services *services = pool->arena.services;
+  struct block *block = block_of(&pool->arena.heap.blocks, block_at(&pool->arena.heap.blocks, ptr, 0));
   if (!block->is_own) return share_refuse(pool, ptr);
   handle->id = share_id_of(pool, block, ptr);
   handle->bytes = block->requested;
@@ -144,10 +145,10 @@ static enum hipmm_status share_make(struct pool *pool, const void *ptr, struct s
 static enum hipmm_status share_make_locked(struct pool *pool, const void *ptr, struct share_handle *handle)
 {
   pthread_mutex_lock(&exports.lock);
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  enum hipmm_status status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (!status) {
     status = share_make(pool, ptr, handle);
-    biased_lock_release(&pool->lock);
+    biased_lock_release(&pool->arena.lock);
   }
   pthread_mutex_unlock(&exports.lock);
   return status;
@@ -156,7 +157,7 @@ static enum hipmm_status share_make_locked(struct pool *pool, const void *ptr, s
 static enum hipmm_status share_export_pointer(void *self, const void *ptr, struct hipmm_share_pointer *pointer_out)
 {
   struct pool *pool = self;
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   struct share_handle handle = {.id = 0};
   char reason[PEER_REASON_BYTES];
   enum hipmm_status status = share_make_locked(pool, ptr, &handle);

@@ -9,7 +9,7 @@
 
 static const struct addresses *span_addresses(const struct pool *pool)
 {
-  return &pool->backing.granules.chunks.addresses;
+  return &pool->arena.backing.granules.chunks.addresses;
 }
 
 /* ---- The spans that there are. The caller holds the lock ---- */
@@ -55,23 +55,24 @@ bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *s
 bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out)
 {
   if (!__atomic_load_n(&pool->spans.n, __ATOMIC_RELAXED)) return false; /* most pools have none */
-  if (biased_lock_enter(&pool->lock, pool->services)) return false;
+  if (biased_lock_enter(&pool->arena.lock, pool->arena.services)) return false;
   const struct span *span = spans_at(&pool->spans, ptr);
   if (span) *span_out = (struct hipmm_block){(void *)(uintptr_t)span->start, span->bytes};
-  biased_lock_release(&pool->lock);
+  biased_lock_release(&pool->arena.lock);
   return span != NULL;
 }
 
 void spans_close(struct pool *pool)
 {
-  pool->services->host_free(pool->services, pool->spans.items, pool->spans.room * sizeof *pool->spans.items);
+  pool->arena.services->host_free(pool->arena.services, pool->spans.items,
+                                  pool->spans.room * sizeof *pool->spans.items);
 }
 
 /* ---- Creating ---- */
 
 static enum hipmm_status spans_make_room(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   struct spans *spans = &pool->spans;
   uint32_t room = spans->room ? 2 * spans->room : 16;
   if (spans->n < spans->room) return HIPMM_OK;
@@ -99,17 +100,18 @@ static uint64_t spans_find_in(const struct spans *spans, const struct range *ran
 /* Each range has as many addresses as all before it, if the process has so many left, since there are few ranges. */
 static enum hipmm_status spans_reserve(struct pool *pool, uint64_t bytes, uint64_t *start_out)
 {
-  struct chunks *chunks = &pool->backing.granules.chunks;
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
   struct spans *spans = &pool->spans;
   const struct range *range;
   enum hipmm_status status = HIPMM_E_LIMIT;
   if (spans->range_bytes > bytes) status = chunks_reserve(chunks, spans->range_bytes, &range);
   if (status) status = chunks_reserve(chunks, bytes, &range);
   if (status == HIPMM_E_LIMIT)
-    return pool->services->refuse(pool->services, status,
-                                  "cannot reserve {0:bytes} of addresses: the pool has {1} ranges of addresses, and no "
-                                  "more; create fewer or smaller spans",
-                                  bytes, MAX_RANGES, 0);
+    return pool->arena.services->refuse(
+        pool->arena.services, status,
+        "cannot reserve {0:bytes} of addresses: the pool has {1} ranges of addresses, and no "
+        "more; create fewer or smaller spans",
+        bytes, MAX_RANGES, 0);
   if (status) return status;
   chunks->addresses.ranges[chunks->addresses.n_ranges - 1].is_of_spans = true;
   spans->range_bytes += range->bytes;
@@ -139,19 +141,19 @@ static enum hipmm_status spans_add(struct pool *pool, uint64_t bytes, uint64_t *
 static enum hipmm_status span_create(void *self, size_t bytes, size_t *granule_out, void **ptr_out)
 {
   struct pool *pool = self;
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   uint64_t start = 0;
-  if (!pool->backing.ops->moves)
+  if (!pool->arena.backing.ops->moves)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                           "the pool has segments, which have no addresses without memory; set \"growth\": \"mapped\", "
                           "with the pool directly over a `device` resource");
   if (bytes - 1 >= SIZES_MOST_BYTES)
     return services->refuse(services, HIPMM_E_ARGUMENT, "a span of {0} bytes: it has 1 byte to {1:bytes}", bytes,
                             SIZES_MOST_BYTES, 0);
-  enum hipmm_status status = biased_lock_enter(&pool->lock, services);
+  enum hipmm_status status = biased_lock_enter(&pool->arena.lock, services);
   if (status) return status;
   status = spans_add(pool, addresses_round_up(span_addresses(pool), bytes), &start);
-  biased_lock_release(&pool->lock);
+  biased_lock_release(&pool->arena.lock);
   if (status) return status;
   *granule_out = span_addresses(pool)->granule_bytes;
   *ptr_out = (void *)(uintptr_t)start;
@@ -162,8 +164,8 @@ static enum hipmm_status span_create(void *self, size_t bytes, size_t *granule_o
 
 static void span_count(struct pool *pool, uint64_t bytes)
 {
-  pool->heap.live_bytes += bytes;
-  pool->heap.requested_bytes += bytes;
+  pool->arena.heap.live_bytes += bytes;
+  pool->arena.heap.requested_bytes += bytes;
 }
 
 /* A new chunk of a granule. Where a chunk takes a descriptor, a span of many granules would take all that the process has. */
@@ -179,17 +181,17 @@ static enum hipmm_status span_create_chunk(struct chunks *chunks, uint32_t *chun
 /* An unmapped chunk of a granule: of idle memory, or else new. */
 static enum hipmm_status span_obtain_chunk(struct pool *pool, uint32_t *chunk_out)
 {
-  struct chunks *chunks = &pool->backing.granules.chunks;
-  *chunk_out = idle_obtain_unmapped(chunks, &pool->heap, 1, STREAM_READY);
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
+  *chunk_out = idle_obtain_unmapped(chunks, &pool->arena.heap, 1, STREAM_READY);
   if (*chunk_out) return HIPMM_OK;
-  enum hipmm_status status = idle_detach(chunks, &pool->heap, STREAM_READY, 1, chunk_out);
-  if (!status) pool->backing.granules.moves++;
+  enum hipmm_status status = idle_detach(chunks, &pool->arena.heap, STREAM_READY, 1, chunk_out);
+  if (!status) pool->arena.backing.granules.moves++;
   return status == HIPMM_E_OUT_OF_MEMORY ? span_create_chunk(chunks, chunk_out) : status;
 }
 
 static enum hipmm_status span_map(struct pool *pool, uint64_t address, uint32_t *chunk_out)
 {
-  struct chunks *chunks = &pool->backing.granules.chunks;
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
   enum hipmm_status status = span_obtain_chunk(pool, chunk_out);
   if (status) return status;
   status = chunk_map(chunks, *chunk_out, address);
@@ -203,7 +205,7 @@ static enum hipmm_status span_map(struct pool *pool, uint64_t address, uint32_t 
 /* While the pool is suspended, the chunk has no memory, and is dropped. */
 static enum hipmm_status span_unmap(struct pool *pool, uint32_t chunk)
 {
-  struct chunks *chunks = &pool->backing.granules.chunks;
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
   enum hipmm_status status = chunk_unmap(chunks, chunk);
   if (status) return status;
   span_count(pool, -chunk_bytes(chunks, chunk));
@@ -216,7 +218,7 @@ static enum hipmm_status span_unmap_all(struct pool *pool, uint64_t start, uint6
 {
   uint64_t at = start, begin;
   enum hipmm_status status = HIPMM_OK;
-  for (uint32_t chunk; !status && (chunk = chunks_next(&pool->backing.granules.chunks, &at, end, &begin));)
+  for (uint32_t chunk; !status && (chunk = chunks_next(&pool->arena.backing.granules.chunks, &at, end, &begin));)
     status = span_unmap(pool, chunk);
   return status;
 }
@@ -224,7 +226,7 @@ static enum hipmm_status span_unmap_all(struct pool *pool, uint64_t start, uint6
 /* Maps memory at each uncommitted granule, or after a failure at none. Through `next` it finds the chunks that it has mapped. */
 static enum hipmm_status span_map_all(struct pool *pool, uint64_t start, uint64_t end)
 {
-  const struct chunks *chunks = &pool->backing.granules.chunks;
+  const struct chunks *chunks = &pool->arena.backing.granules.chunks;
   uint32_t mapped = CHUNK_NONE, chunk = CHUNK_NONE;
   enum hipmm_status status = HIPMM_OK;
   for (uint64_t at = start; at < end && (at = addresses_first(&chunks->addresses, at, end, false)) < end;) {
@@ -245,7 +247,7 @@ static enum hipmm_status span_map_all(struct pool *pool, uint64_t start, uint64_
 
 static enum hipmm_status span_attempt(struct pool *pool, uint64_t start, uint64_t end, const struct request *request)
 {
-  enum hipmm_status status = backing_check_available(&pool->backing, &pool->heap, request);
+  enum hipmm_status status = backing_check_available(&pool->arena.backing, &pool->arena.heap, request);
   return status ? status : span_map_all(pool, start, end);
 }
 
@@ -253,38 +255,41 @@ static enum hipmm_status span_attempt(struct pool *pool, uint64_t start, uint64_
 static enum hipmm_status span_exchange(struct pool *pool, uint64_t start, uint64_t end, const struct request *request,
                                        enum hipmm_status status)
 {
-  if (streams_any_captured(&pool->heap.streams, STREAM_READY)) return status;
-  caches_flush(&pool->caches, &pool->heap);
-  status = pool_complete(pool, STREAM_READY, status);
-  if (!status) status = backing_check_available(&pool->backing, &pool->heap, request);
-  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  if (streams_any_captured(&pool->arena.heap.streams, STREAM_READY)) return status;
+  caches_flush(&pool->caches, &pool->arena.heap);
+  status = arena_collect(&pool->arena, STREAM_READY, status);
+  if (!status) status = backing_check_available(&pool->arena.backing, &pool->arena.heap, request);
+  if (!status) status = backing_release_idle(&pool->arena.backing, &pool->arena.heap, 0);
   if (!status) status = span_attempt(pool, start, end, request);
-  if (!status) slack_update(&pool->backing.granules.slack, pool->heap.live_bytes); /* the release began its peak anew */
+  if (!status)
+    slack_update(&pool->arena.backing.granules.slack,
+                 pool->arena.heap.live_bytes); /* the release began its peak anew */
   return status;
 }
 
 static enum hipmm_status span_commit_range(struct pool *pool, uint64_t start, uint64_t end)
 {
-  struct slack *slack = &pool->backing.granules.slack;
-  uint64_t held_bytes = backing_bytes(&pool->backing), peak_bytes = slack->peak_bytes;
+  struct slack *slack = &pool->arena.backing.granules.slack;
+  uint64_t held_bytes = backing_bytes(&pool->arena.backing), peak_bytes = slack->peak_bytes;
   uint64_t missing = addresses_uncommitted(span_addresses(pool), start, end) * span_addresses(pool)->granule_bytes;
   const struct request request = {
       .bytes = missing, .alignment = HIPMM_ALIGNMENT, .requested = missing, .stream = STREAM_READY};
   if (!missing) return HIPMM_OK;
-  slack_update(slack, pool->heap.live_bytes + missing);
+  slack_update(slack, pool->arena.heap.live_bytes + missing);
   enum hipmm_status status = span_attempt(pool, start, end, &request);
   if (hipmm_is_out_of_memory(status)) status = span_exchange(pool, start, end, &request, status);
   if (!status) return HIPMM_OK;
   if (slack->peak_bytes > peak_bytes) slack->peak_bytes = peak_bytes; /* else a release began it anew */
-  if (backing_bytes(&pool->backing) > held_bytes) backing_release_idle(&pool->backing, &pool->heap, held_bytes);
-  return explain_failure(&pool->backing, &pool->heap, status, &request);
+  if (backing_bytes(&pool->arena.backing) > held_bytes)
+    backing_release_idle(&pool->arena.backing, &pool->arena.heap, held_bytes);
+  return explain_failure(&pool->arena.backing, &pool->arena.heap, status, &request);
 }
 
 /* Finds the span, and checks that the range is of whole granules in it. */
 static enum hipmm_status span_find(const struct pool *pool, const void *ptr, size_t offset, size_t bytes,
                                    struct span **span_out)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   uint64_t granule_bytes = span_addresses(pool)->granule_bytes;
   struct span *span = spans_at(&pool->spans, ptr);
   if (!span || span->start != (uintptr_t)ptr)
@@ -301,44 +306,35 @@ static enum hipmm_status span_find(const struct pool *pool, const void *ptr, siz
   return HIPMM_OK;
 }
 
-static enum hipmm_status span_commit_once(struct pool *pool, const void *ptr, size_t offset, size_t bytes)
-{
-  struct span *span;
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  status = span_find(pool, ptr, offset, bytes, &span);
-  if (!status && pool->backing.granules.chunks.is_suspended)
-    status = pool->services->refuse(pool->services, HIPMM_E_STATE,
-                                    "cannot commit {0:bytes}: it is suspended; resume it first "
-                                    "(hipmm_resource_resume())",
-                                    bytes, 0, 0);
-  if (!status && bytes) status = span_commit_range(pool, span->start + offset, span->start + offset + bytes);
-  biased_lock_release(&pool->lock);
-  return status;
-}
-
-/* Where memory is short, the heaps of threads give back what is idle. */
 static enum hipmm_status span_commit(void *self, void *ptr, size_t offset, size_t bytes)
 {
   struct pool *pool = self;
-  enum hipmm_status status = span_commit_once(pool, ptr, offset, bytes);
-  if (!hipmm_is_out_of_memory(status) || !thread_heaps_arena(&pool->heaps) || thread_heaps_trim(&pool->heaps))
-    return status;
-  return span_commit_once(pool, ptr, offset, bytes);
+  struct span *span;
+  enum hipmm_status status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
+  if (status) return status;
+  status = span_find(pool, ptr, offset, bytes, &span);
+  if (!status && pool->arena.backing.granules.chunks.is_suspended)
+    status = pool->arena.services->refuse(pool->arena.services, HIPMM_E_STATE,
+                                          "cannot commit {0:bytes}: it is suspended; resume it first "
+                                          "(hipmm_resource_resume())",
+                                          bytes, 0, 0);
+  if (!status && bytes) status = span_commit_range(pool, span->start + offset, span->start + offset + bytes);
+  biased_lock_release(&pool->arena.lock);
+  return status;
 }
 
 /* ---- Decommitting ---- */
 
 static enum hipmm_status span_refuse_captured(const struct pool *pool)
 {
-  return pool->services->refuse(pool->services, HIPMM_E_STATE,
-                                "a graph is being captured; decommit memory of spans after the capture", 0, 0, 0);
+  return pool->arena.services->refuse(pool->arena.services, HIPMM_E_STATE,
+                                      "a graph is being captured; decommit memory of spans after the capture", 0, 0, 0);
 }
 
 /* Without the lock. */
 static enum hipmm_status span_wait(const struct pool *pool, hipmm_stream_t stream)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   int previous = services->enter_device(services);
   bool is_captured = hipmm_stream_is_captured(services->hip, stream);
   int code = is_captured ? 0 : services->hip->StreamSynchronize(stream);
@@ -352,7 +348,7 @@ static enum hipmm_status span_wait(const struct pool *pool, hipmm_stream_t strea
 static enum hipmm_status span_decommit_locked(struct pool *pool, const struct span *span, uint64_t offset,
                                               uint64_t bytes)
 {
-  const struct streams *streams = &pool->heap.streams;
+  const struct streams *streams = &pool->arena.heap.streams;
   if (streams_any_captured(streams, STREAM_READY) || streams_any_may_be_captured(streams))
     return span_refuse_captured(pool);
   return span_unmap_all(pool, span->start + offset, span->start + offset + bytes);
@@ -363,11 +359,11 @@ static enum hipmm_status span_decommit(void *self, void *ptr, size_t offset, siz
   struct pool *pool = self;
   struct span *span;
   enum hipmm_status status = span_wait(pool, stream);
-  if (!status) status = biased_lock_enter(&pool->lock, pool->services);
+  if (!status) status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
   status = span_find(pool, ptr, offset, bytes, &span);
   if (!status) status = span_decommit_locked(pool, span, offset, bytes);
-  biased_lock_release(&pool->lock);
+  biased_lock_release(&pool->arena.lock);
   return status;
 }
 
@@ -377,7 +373,7 @@ static enum hipmm_status span_destroy(void *self, void *ptr, hipmm_stream_t stre
   struct spans *spans = &pool->spans;
   struct span *span;
   enum hipmm_status status = span_wait(pool, stream);
-  if (!status) status = biased_lock_enter(&pool->lock, pool->services);
+  if (!status) status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
   status = span_find(pool, ptr, 0, 0, &span);
   if (!status) status = span_decommit_locked(pool, span, 0, span->bytes);
@@ -385,7 +381,7 @@ static enum hipmm_status span_destroy(void *self, void *ptr, hipmm_stream_t stre
     memmove(span, span + 1, (size_t)(&spans->items[spans->n] - (span + 1)) * sizeof *span);
     spans_set_count(spans, spans->n - 1);
   }
-  biased_lock_release(&pool->lock);
+  biased_lock_release(&pool->arena.lock);
   return status;
 }
 

@@ -31,8 +31,8 @@ static const char *suspend_place(const struct pool *pool)
  * memory can live on in that process alone. */
 static void suspend_find_exported(struct pool *pool)
 {
-  const struct chunks *chunks = &pool->backing.granules.chunks;
-  const struct blocks *blocks = &pool->heap.blocks;
+  const struct chunks *chunks = &pool->arena.backing.granules.chunks;
+  const struct blocks *blocks = &pool->arena.heap.blocks;
   for (uint32_t id = 1; id < chunks->count; id++) chunk_of(chunks, id)->is_exported = false;
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
@@ -54,20 +54,21 @@ static enum hipmm_status suspend_each(struct chunks *chunks, enum hipmm_status (
 static void suspend_warn_if_kept(const struct pool *pool, size_t free_before)
 {
   size_t free_bytes = 0, total_bytes;
-  uint64_t away_bytes = pool->backing.granules.chunks.away_bytes;
-  if (!slack_query_device(pool->services, &free_bytes, &total_bytes)) return;
+  uint64_t away_bytes = pool->arena.backing.granules.chunks.away_bytes;
+  if (!slack_query_device(pool->arena.services, &free_bytes, &total_bytes)) return;
   uint64_t freed = free_bytes > free_before ? free_bytes - free_before : 0;
   if (freed < away_bytes / 2)
-    pool->services->log(pool->services, HIPMM_LOG_WARNING,
-                        "%llu bytes were given back, and the device has %llu more free: the driver keeps memory, as "
-                        "ROCm's does, or other programs have taken it",
-                        (unsigned long long)away_bytes, (unsigned long long)freed);
+    pool->arena.services->log(
+        pool->arena.services, HIPMM_LOG_WARNING,
+        "%llu bytes were given back, and the device has %llu more free: the driver keeps memory, as "
+        "ROCm's does, or other programs have taken it",
+        (unsigned long long)away_bytes, (unsigned long long)freed);
 }
 
 /* Gives all memory back. After a failure the pool has all of it again, unless that fails too: then it is suspended. */
 static enum hipmm_status suspend_give_back(struct pool *pool)
 {
-  struct chunks *chunks = &pool->backing.granules.chunks;
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
   size_t free_before = 0, total_bytes;
   bool is_known = slack_query_device(chunks->services, &free_before, &total_bytes);
   enum hipmm_status status = suspend_each(chunks, chunk_suspend);
@@ -80,14 +81,14 @@ static enum hipmm_status suspend_give_back(struct pool *pool)
 /* What became idle while it was suspended needs no memory. Nothing here calls the driver, or fails. */
 static void suspend_drop_idle(struct pool *pool, uint32_t id)
 {
-  struct chunks *chunks = &pool->backing.granules.chunks;
-  const struct block *block = block_of(&pool->heap.blocks, id);
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
+  const struct block *block = block_of(&pool->arena.heap.blocks, id);
   uint64_t at = block->start, end = at + block->bytes, begin;
   for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) {
     if (!block_holds(block, begin, at) || !chunk_of(chunks, chunk)->is_away) continue;
     if (block->is_own)
-      own_drop(chunks, &pool->heap, id);
-    else if (!idle_detach_chunk(chunks, &pool->heap, chunk, id, true))
+      own_drop(chunks, &pool->arena.heap, id);
+    else if (!idle_detach_chunk(chunks, &pool->arena.heap, chunk, id, true))
       chunk_destroy(chunks, chunk);
   }
 }
@@ -97,17 +98,17 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
 /* With the pool's lock. */
 static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content content)
 {
-  const struct hipmm_services *services = pool->services;
-  struct chunks *chunks = &pool->backing.granules.chunks;
+  const struct hipmm_services *services = pool->arena.services;
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
   if (chunks->is_suspended)
     return services->refuse(services, HIPMM_E_STATE, "is suspended already; resume it first", 0, 0, 0);
-  if (streams_any_may_be_captured(&pool->heap.streams))
+  if (streams_any_may_be_captured(&pool->arena.heap.streams))
     return services->refuse(services, HIPMM_E_STATE, "a graph is being captured; suspend it after the capture", 0, 0,
                             0);
   double start = suspend_seconds();
-  caches_flush(&pool->caches, &pool->heap);
-  enum hipmm_status status = pool_synchronize_device(pool, STREAM_READY);
-  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  caches_flush(&pool->caches, &pool->arena.heap);
+  enum hipmm_status status = arena_collect(&pool->arena, STREAM_READY, HIPMM_OK);
+  if (!status) status = backing_release_idle(&pool->arena.backing, &pool->arena.heap, 0);
   if (!status) suspend_find_exported(pool);
   if (content != HIPMM_CONTENT_KEEP)
     swapped_out_release(pool);
@@ -129,17 +130,15 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
 enum hipmm_status pool_suspend(void *self, enum hipmm_content content)
 {
   struct pool *pool = self;
-  const struct hipmm_services *services = pool->services;
-  if (!pool->backing.ops->moves)
+  const struct hipmm_services *services = pool->arena.services;
+  if (!pool->arena.backing.ops->moves)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                           "the pool has segments, which cannot be given back while blocks in them are allocated; set "
                           "\"growth\": \"mapped\", with the pool directly over a `device` resource");
-  enum hipmm_status status = thread_heaps_trim(&pool->heaps);
-  if (status) return status;
-  status = biased_lock_enter(&pool->lock, services);
+  enum hipmm_status status = biased_lock_enter(&pool->arena.lock, services);
   if (!status) {
     status = suspend_locked(pool, content);
-    biased_lock_release(&pool->lock);
+    biased_lock_release(&pool->arena.lock);
   }
   return status;
 }
@@ -147,12 +146,12 @@ enum hipmm_status pool_suspend(void *self, enum hipmm_content content)
 /* With the pool's lock. After a failure everything is as it was before. */
 static enum hipmm_status suspend_resume_locked(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
-  struct chunks *chunks = &pool->backing.granules.chunks;
-  const struct blocks *blocks = &pool->heap.blocks;
+  const struct hipmm_services *services = pool->arena.services;
+  struct chunks *chunks = &pool->arena.backing.granules.chunks;
+  const struct blocks *blocks = &pool->arena.heap.blocks;
   double start = suspend_seconds();
   for (uint32_t id = 1; id < blocks->count; id++)
-    if (block_state(block_of(blocks, id)) == BLOCK_FREE) suspend_drop_idle(pool, id);
+    if (block_is_idle(block_of(blocks, id))) suspend_drop_idle(pool, id);
   uint64_t needed_bytes = chunks->away_bytes;
   enum hipmm_status status = suspend_each(chunks, chunk_resume);
   uint64_t found_bytes = needed_bytes - chunks->away_bytes;
@@ -172,20 +171,20 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
                 suspend_place(pool), suspend_seconds() - obtained);
   swapped_out_close(pool);
   chunks->is_suspended = false;
-  pool->backing.granules.slack.n_uses = 0; /* what the device had free is long ago */
+  pool->arena.backing.granules.slack.n_uses = 0; /* what the device had free is long ago */
   return HIPMM_OK;
 }
 
 enum hipmm_status pool_resume(void *self)
 {
   struct pool *pool = self;
-  const struct hipmm_services *services = pool->services;
-  enum hipmm_status status = biased_lock_enter(&pool->lock, services);
+  const struct hipmm_services *services = pool->arena.services;
+  enum hipmm_status status = biased_lock_enter(&pool->arena.lock, services);
   if (!status) {
-    status = pool->backing.granules.chunks.is_suspended
+    status = pool->arena.backing.granules.chunks.is_suspended
                  ? suspend_resume_locked(pool)
                  : services->refuse(services, HIPMM_E_STATE, "is not suspended", 0, 0, 0);
-    biased_lock_release(&pool->lock);
+    biased_lock_release(&pool->arena.lock);
   }
   return status;
 }

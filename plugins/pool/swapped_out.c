@@ -19,12 +19,12 @@ static uint64_t swapped_out_piece_bytes(const struct swapped_out *swapped_out, u
 /* ---- What is saved ---- */
 
 /* Finds the ranges of the allocated blocks, writes them unless `ranges` is NULL, and returns how many there are. */
-static uint64_t swapped_out_find_blocks(const struct blocks *blocks, struct swapped_out_range *ranges)
+static uint64_t swapped_out_find_blocks(const struct heap *heap, struct swapped_out_range *ranges)
 {
+  const struct blocks *blocks = &heap->blocks;
   uint64_t n = 0, end = 0;
-  for (uint32_t first = 1; first < blocks->count; first++) {
+  for (uint32_t first = BLOCK_NONE; (first = heap_next_region(heap, first));) {
     bool is_new = true; /* a region begins here */
-    if (block_state(block_of(blocks, first)) == BLOCK_UNUSED || block_of(blocks, first)->before) continue;
     for (uint32_t id = first; id; id = block_of(blocks, id)->after) {
       const struct block *block = block_of(blocks, id);
       if (block_state(block) == BLOCK_FREE) continue;
@@ -44,7 +44,7 @@ static uint64_t swapped_out_find_blocks(const struct blocks *blocks, struct swap
 static uint64_t swapped_out_find_ranges(const struct pool *pool, struct swapped_out_range *ranges)
 {
   const struct spans *spans = &pool->spans;
-  uint64_t n = swapped_out_find_blocks(&pool->heap.blocks, ranges);
+  uint64_t n = swapped_out_find_blocks(&pool->arena.heap, ranges);
   for (uint32_t i = 0; i < spans->n; i++) {
     uint64_t start, end = spans->items[i].start;
     for (; span_next_run(pool, &spans->items[i], &start, &end); n++)
@@ -55,7 +55,7 @@ static uint64_t swapped_out_find_ranges(const struct pool *pool, struct swapped_
 
 static enum hipmm_status swapped_out_plan(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   struct swapped_out *swapped_out = &pool->swapped_out;
   swapped_out->n_ranges = swapped_out_find_ranges(pool, NULL);
   if (!swapped_out->n_ranges) return HIPMM_OK;
@@ -73,7 +73,7 @@ static enum hipmm_status swapped_out_plan(struct pool *pool)
 /* No later call could try again, so a call that fails is repeated once. What stays pinned is not unmapped. */
 static void swapped_out_unmap(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   struct swapped_out *swapped_out = &pool->swapped_out;
   for (uint64_t i = 0; swapped_out->content && i < swapped_out->n_mapped; i++) {
     char *piece = swapped_out->content + i * PIECE_BYTES;
@@ -91,7 +91,7 @@ static void swapped_out_unmap(struct pool *pool)
 /* Addresses without memory. A fork would copy what is pinned, and the child has no use for it. */
 static enum hipmm_status swapped_out_reserve(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   struct swapped_out *swapped_out = &pool->swapped_out;
   if (swapped_out->n_mapped >= swapped_out->n_pieces) return HIPMM_OK; /* kept */
   swapped_out_unmap(pool);
@@ -130,7 +130,7 @@ static bool copying_pin(struct copying *copying, uint64_t piece)
   uint64_t bytes = save_to == SAVE_TO_PINNED_KEPT ? PIECE_BYTES : swapped_out_piece_bytes(swapped_out, piece);
   if (swapped_out->is_pinned[piece] || save_to == SAVE_TO_PAGEABLE) return true;
   for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) ((volatile char *)content)[i] = 0;
-  int code = copying->pool->services->hip->HostRegister(content, bytes, HIPMM_HIP_HOST_REGISTER_PORTABLE);
+  int code = copying->pool->arena.services->hip->HostRegister(content, bytes, HIPMM_HIP_HOST_REGISTER_PORTABLE);
   swapped_out->is_pinned[piece] = !code;
   return stager_check(&copying->copy.stager, "hipHostRegister", code, bytes);
 }
@@ -139,8 +139,8 @@ static bool copying_pin(struct copying *copying, uint64_t piece)
 static bool copying_run_range(struct copying *copying, uint64_t start, uint64_t bytes, char *host,
                               hipmm_stream_t stream)
 {
-  const struct hipmm_hip *hip = copying->pool->services->hip;
-  const struct chunks *chunks = &copying->pool->backing.granules.chunks;
+  const struct hipmm_hip *hip = copying->pool->arena.services->hip;
+  const struct chunks *chunks = &copying->pool->arena.backing.granules.chunks;
   uint64_t end = start + bytes, at = start, begin;
   bool good = true;
   for (uint32_t chunk; good && (chunk = chunks_next(chunks, &at, end, &begin));) {
@@ -202,7 +202,7 @@ static bool copying_run_block(struct content_copy *copy, char *block, uint64_t a
 
 static enum hipmm_status swapped_out_copy_file(struct copying *copying)
 {
-  const struct hipmm_services *services = copying->pool->services;
+  const struct hipmm_services *services = copying->pool->arena.services;
   struct content_copy *copy = &copying->copy;
   enum hipmm_status status = content_file_copy(copy);
   if (status != HIPMM_E_IO) return status;
@@ -214,7 +214,7 @@ static enum hipmm_status swapped_out_copy_file(struct copying *copying)
 
 static enum hipmm_status swapped_out_copy(struct pool *pool, bool is_restoring)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   struct swapped_out *swapped_out = &pool->swapped_out;
   struct copying copying = {
       .copy = {.stager = {.services = services, .copy_piece = copying_run_piece, .n_pieces = swapped_out->n_pieces},
@@ -235,7 +235,8 @@ static enum hipmm_status swapped_out_copy(struct pool *pool, bool is_restoring)
 void swapped_out_close(struct pool *pool)
 {
   struct swapped_out *swapped_out = &pool->swapped_out;
-  pool->services->host_free(pool->services, swapped_out->ranges, swapped_out->n_ranges * sizeof *swapped_out->ranges);
+  pool->arena.services->host_free(pool->arena.services, swapped_out->ranges,
+                                  swapped_out->n_ranges * sizeof *swapped_out->ranges);
   swapped_out->ranges = NULL;
   swapped_out->n_ranges = swapped_out->n_pieces = swapped_out->bytes = 0;
   if (pool->save_to == SAVE_TO_FILE) content_file_truncate(&swapped_out->file, 0);
@@ -250,7 +251,7 @@ void swapped_out_release(struct pool *pool)
 
 enum hipmm_status swapped_out_open(struct pool *pool)
 {
-  const struct hipmm_services *services = pool->services;
+  const struct hipmm_services *services = pool->arena.services;
   bool can_pin = services->hip->HostRegister && services->hip->HostUnregister;
   bool pins = pool->save_to == SAVE_TO_PINNED || pool->save_to == SAVE_TO_PINNED_KEPT;
   enum hipmm_status status = swapped_out_plan(pool);

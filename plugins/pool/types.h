@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* types.h: the structs of a pool over those of its heap (../heap/types.h), with what always holds between them.
+/* types.h: the structs of a pool over those of its arena (../arena/arena.h) and heap (../heap/types.h), with what always holds
+ * between them.
  *
- * The pool's lock (pool.lock) guards everything that no comment excepts. A function that is given the pool is called with
+ * The pool's lock (pool.arena.lock) guards everything that no comment excepts. A function that is given the pool is called with
  * the lock held, unless its own comment says otherwise. Without the lock:
  *
  *   cache                        its owner inside its gate, or with the lock; others with the lock, and with the gate shut
  *   cache.bytes                  any thread reads it
  *   is_abandoned                 of a cache and of the caches: a thread that ends sets it
- *   wants_heap, has_heap         the cache's owner only
- *   thread_heaps.arena           any thread reads it; it is set once, under `making`
- *
- * `making` and the locks of the heaps of threads are taken before the pool's lock. */
+ *   wants_heap, has_heap         the cache's owner only */
 #ifndef HIPMM_PLUGINS_POOL_TYPES_H
 #define HIPMM_PLUGINS_POOL_TYPES_H
 
-#include "../arena/options.h"
-#include "../common/biased_lock.h"
+#include "../arena/arena.h"
 #include "../common/content_file.h"
-#include "../heap/types.h"
 #include "options.h"
 
 #include <pthread.h>
@@ -41,7 +37,7 @@ struct cache {
   int64_t live;              /* the same in blocks */
   uint32_t next_bin;         /* a counter: the next bin to flush */
   uint16_t next;             /* in a list of the index: 1 + number of the cache; 0: the last */
-  bool wants_heap;           /* the owner has waited for the pool's lock too often (thread_heaps.c) */
+  bool wants_heap;           /* the owner has waited for the pool's lock too often (cache_weigh()) */
   bool has_heap;             /* the owner allocates from its heap. Both are the owner's alone */
   uint32_t n_waits;          /* weighed */
   uint32_t bins[CACHE_BINS]; /* by size in units of HIPMM_ALIGNMENT: the first block, which was freed last */
@@ -75,15 +71,6 @@ struct caches {
 struct cache_totals {
   uint64_t bytes;
   int64_t requested, live;
-};
-
-struct thread_heaps {
-  _Atomic(void *) arena;           /* NULL: none yet */
-  struct hipmm_resource upstream;  /* of the arena: the pool */
-  struct arena_options options;    /* of the arena, which may keep a pointer to them */
-  pthread_mutex_t making;          /* held while the arena is made */
-  uint64_t most_bytes;             /* of a block */
-  uint64_t loan_bytes, loan_count; /* live blocks of the heap that the arena holds. Under the pool's lock */
 };
 
 /* ---- The content of a suspended pool (suspend.c) ---- */
@@ -121,16 +108,13 @@ struct spans {
 
 /* ---- The pool (allocate.h) ---- */
 
+/* Its heap and lock are those of an arena. A thread that has waited for the lock too often gets a local arena. */
 struct pool {
-  const struct hipmm_services *services;
+  struct arena arena; /* first */
   struct caches caches;
-  struct biased_lock lock; /* of heap and backing, and of the list of caches */
-  struct heap heap;
-  struct backing backing;
-  uint64_t whole_bytes; /* blocks from this size on have a chunk or segment of their own; UINT64_MAX: none have */
-  uint64_t whole_unit;  /* of the sizes of such blocks */
-  struct thread_watch threads;
-  struct thread_heaps heaps;
+  uint64_t most_local_bytes; /* of a block in a local arena */
+  uint64_t whole_bytes;      /* blocks from this size on have a chunk or segment of their own; UINT64_MAX: none have */
+  uint64_t whole_unit;       /* of the sizes of such blocks */
   struct spans spans;
   struct swapped_out swapped_out; /* while the pool is suspended */
   uint32_t save_to;               /* enum save_to */

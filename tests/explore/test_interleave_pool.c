@@ -145,10 +145,10 @@ static void overflow(void)
 {
   struct pool *pool = resource;
   struct cache *cache = cache_of_thread(&pool->caches, NULL);
-  biased_lock_acquire(&pool->lock);
+  biased_lock_acquire(&pool->arena.lock);
   cache->most_bytes = 4 * SMALL;
-  cache_make_room(&pool->caches, cache, &pool->heap, cache->most_bytes);
-  biased_lock_release(&pool->lock);
+  cache_make_room(&pool->caches, cache, &pool->arena.heap, cache->most_bytes);
+  biased_lock_release(&pool->arena.lock);
 }
 
 static void use_and_overflow(void)

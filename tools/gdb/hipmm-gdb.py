@@ -126,28 +126,14 @@ def sub_allocator_blocks(resource, heap, hidden, local_stream):
             yield start, size, "pending" if is_pending else word, None, stream_handle(streams, stream) if is_pending else None
 
 
-def arena_at(resource, address):
-    """The blocks of an arena: those in superblocks take the place of the superblock."""
-    arena = gdb.Value(address).cast(resource.kind("struct arena").pointer()).dereference()
-    hidden = ("unused", "reserved", "on loan")
-    return sub_allocator_blocks(resource, arena["heap"], hidden, lambda number: int(arena["locals"][number]["stream"]))
-
-
 def arena_blocks(resource):
-    return arena_at(resource, int(resource.instance["self"]))
+    """The blocks of an arena, which a pool begins with: those in superblocks take the place of the superblock."""
+    arena = resource.instance["self"].cast(resource.kind("struct arena").pointer()).dereference()
+    hidden = ("unused", "reserved", "on loan")
+    return sub_allocator_blocks(resource, arena["heap"], hidden, lambda number: int(arena["locals"]["items"][number]["stream"]))
 
 
-def pool_blocks(resource):
-    """The arena for the heaps of threads divides blocks on loan, so its blocks take their place."""
-    pool = resource.instance["self"].cast(resource.kind("struct pool").pointer()).dereference()
-    arena = int(pool["heaps"]["arena"])
-    hidden = ("unused", "on loan") if arena else ("unused",)
-    yield from sub_allocator_blocks(resource, pool["heap"], hidden, None)
-    if arena:
-        yield from arena_at(resource, arena)
-
-
-READERS = {"pool": pool_blocks, "arena": arena_blocks}
+READERS = {"pool": arena_blocks, "arena": arena_blocks}
 
 
 class Stack:

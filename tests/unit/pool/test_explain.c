@@ -226,7 +226,7 @@ static void says_that_there_are_no_more_records(const char *growth)
   fixture_start(graph);
   struct pool *pool = fixture_resource("pool")->self;
   blocks[n++] = fixture_allocate(BYTES, NULL);
-  pool->heap.blocks.most = pool->heap.blocks.count + BLOCKS - 1;
+  pool->arena.heap.blocks.most = pool->arena.heap.blocks.count + BLOCKS - 1;
   while (n <= BLOCKS && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
   bool is_mapped = !strcmp(growth, "mapped");
   assert_int_equal(n, is_mapped ? BLOCKS : BLOCKS + 1); /* in a segment the last one has all the rest */
@@ -263,7 +263,7 @@ static void has_records_for_more_blocks_than_24_bits_number(void **state)
   (void)state;
   fixture_start("'stack': ['pool', 'device']");
   struct pool *pool = fixture_resource("pool")->self;
-  assert_true(pool->heap.blocks.most > 1u << 24);
+  assert_true(pool->arena.heap.blocks.most > 1u << 24);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)

@@ -100,7 +100,7 @@ static void comes_back_under_the_same_addresses(void **state)
     assert_true((int64_t)fake_held_bytes() <= suspended);
     assert_int_equal(value("reserved_bytes"), fake_held_bytes());
     assert_int_equal(value("suspended_bytes"), 0);
-    assert_true(heap_is_valid(&((struct pool *)pool)->heap));
+    assert_true(heap_is_valid(&((struct pool *)pool)->arena.heap));
     assert_status(plugin->ops->resume(pool), HIPMM_E_STATE);
   }
   for (unsigned i = 0; i < BLOCKS; i++) free_block(i);

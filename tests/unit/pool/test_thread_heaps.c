@@ -38,6 +38,12 @@ static int64_t value(const char *name)
   return fake_query(plugin, pool, name);
 }
 
+/* What the local arenas have of the heap. */
+static uint64_t local_bytes(void)
+{
+  return arena_totals(&pool->arena).bytes;
+}
+
 static void *allocate(size_t bytes)
 {
   void *ptr = NULL;
@@ -124,10 +130,10 @@ static void have_it_wait(void)
 {
   n_failed = 0;
   for (unsigned i = 0; i < MOST_ROUNDS && !value("thread_heaps"); i++) {
-    biased_lock_acquire(&pool->lock);
+    biased_lock_acquire(&pool->arena.lock);
     tell(allocate_and_free_one);
     usleep(200);
-    biased_lock_release(&pool->lock);
+    biased_lock_release(&pool->arena.lock);
     sem_wait(&done);
   }
   assert_int_equal(value("thread_heaps"), 1);
@@ -161,10 +167,10 @@ static void serves_a_thread_that_has_waited_without_the_lock(void **state)
     have_it_wait();
     have_done(allocate_all); /* gets its memory */
     have_done(free_all);
-    biased_lock_acquire(&pool->lock);
+    biased_lock_acquire(&pool->arena.lock);
     have_done(allocate_all);
     have_done(free_all);
-    biased_lock_release(&pool->lock);
+    biased_lock_release(&pool->arena.lock);
     assert_int_equal(n_failed, 0);
     end_worker();
     close_pool();
@@ -224,7 +230,7 @@ static void gives_idle_memory_back_when_memory_is_short(void **state)
     have_it_wait();
     have_done(allocate_all);
     have_done(free_all);
-    assert_true(pool->heaps.loan_bytes > 0);
+    assert_true(local_bytes() > 0);
     void *all = allocate(64 * MIB);
     assert_non_null(all);
     have_done(allocate_and_free_one); /* fails */
@@ -276,7 +282,7 @@ static void makes_no_heap_for_a_stream_that_has_ended(void **state)
   for (struct cache *cache = pool->caches.items; cache < pool->caches.items + pool->caches.count; cache++)
     cache->wants_heap = true; /* as after many waits */
   assert_ok(plugin->ops->allocate(pool, 8192, HIPMM_ALIGNMENT, stream, &ptr));
-  assert_null(thread_heaps_arena(&pool->heaps));
+  assert_null(pool->arena.locals);
   assert_ok(plugin->ops->deallocate(pool, ptr, 8192, HIPMM_ALIGNMENT, stream));
   close_pool();
 }
@@ -300,8 +306,8 @@ static void leaves_the_large_and_the_aligned_to_the_pool(void **state)
   have_done(allocate_what_is_large_or_aligned);
   assert_int_equal(n_failed, 0);
   assert_int_equal((uintptr_t)served[0] % 4096, 0);
-  assert_int_not_equal(block_at(&pool->heap.blocks, served[0], 6000), BLOCK_NONE);
-  assert_int_not_equal(block_at(&pool->heap.blocks, served[1], 5 * MIB), BLOCK_NONE);
+  assert_int_not_equal(block_at(&pool->arena.heap.blocks, served[0], 6000), BLOCK_NONE);
+  assert_int_not_equal(block_at(&pool->arena.heap.blocks, served[1], 5 * MIB), BLOCK_NONE);
   assert_ok(deallocate(served[0], 6000));
   assert_ok(deallocate(served[1], 5 * MIB));
   end_worker();
@@ -309,7 +315,7 @@ static void leaves_the_large_and_the_aligned_to_the_pool(void **state)
 }
 
 /* The caller has come from below the pool. */
-static void lends_nothing_to_a_caller_with_the_lock(void **state)
+static void gives_nothing_to_a_caller_with_the_lock(void **state)
 {
   void *ptr = NULL;
   (void)state;
@@ -318,18 +324,17 @@ static void lends_nothing_to_a_caller_with_the_lock(void **state)
   have_it_wait();
   have_done(allocate_all);
   have_done(free_all);
-  end_worker();
-  void *arena = thread_heaps_arena(&pool->heaps);
-  uint64_t loan_bytes = pool->heaps.loan_bytes;
-  assert_true(loan_bytes > 0);
-  biased_lock_acquire(&pool->lock);
-  assert_int_equal(thread_heaps_ops()->allocate(arena, 64 * MIB, HIPMM_ALIGNMENT, NULL, &ptr), HIPMM_E_STATE);
-  assert_int_equal(thread_heaps_trim(&pool->heaps), HIPMM_E_STATE);
-  biased_lock_release(&pool->lock);
+  uint64_t bytes = local_bytes();
+  assert_true(bytes > 0);
+  biased_lock_acquire(&pool->arena.lock);
+  assert_int_equal(plugin->ops->allocate(pool, 64 * MIB, HIPMM_ALIGNMENT, NULL, &ptr), HIPMM_E_STATE);
+  assert_int_equal(plugin->ops->trim(pool, 0), HIPMM_E_STATE);
+  biased_lock_release(&pool->arena.lock);
   assert_null(ptr);
-  assert_int_equal(pool->heaps.loan_bytes, loan_bytes);
+  assert_int_equal(local_bytes(), bytes);
   assert_ok(plugin->ops->trim(pool, 0));
-  assert_int_equal(pool->heaps.loan_bytes, 0);
+  assert_int_equal(local_bytes(), 0);
+  end_worker();
   close_pool();
 }
 
@@ -411,7 +416,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(leaves_the_large_and_the_aligned_to_the_pool),
-      cmocka_unit_test(lends_nothing_to_a_caller_with_the_lock),
+      cmocka_unit_test(gives_nothing_to_a_caller_with_the_lock),
       cmocka_unit_test(takes_back_only_what_was_abandoned),
       cmocka_unit_test(leaves_a_living_thread_the_cache_that_it_does_not_use),
       cmocka_unit_test(shares_one_heap_among_threads_that_do_not_wait),
