@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* host_malloc.c: the yardstick of doc/performance.md: the workloads `pair` and `random` of `hipmm bench`, played with
+/* host_malloc.c: the yardstick of doc/performance.md: the workloads `pair`, `random` and `handoff` of `hipmm bench`, played with
  * the same draws through the process's own malloc and free, whichever is preloaded. figures.sh runs it in turns with
  * `hipmm bench`. The memory is never touched, as hipmm never touches a device's.
  *
- *     host_malloc pair|random [THREADS [LIVE [MAX_BYTES [SECONDS]]]]
+ *     host_malloc pair|random|handoff [THREADS [LIVE [MAX_BYTES [SECONDS]]]]
  *
  * Prints one JSON line; ns_per_op is what one thread sees, where an allocation and a free count one each. */
 #include "../../../tools/command/bench/draw.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { MOST_THREADS = 256 };
+enum { MOST_THREADS = 256, RING_SLOTS = 8 };
+
+/* From a thread that allocates to one that frees. */
+struct ring {
+  _Alignas(64) atomic_size_t written; /* batches so far */
+  _Alignas(64) atomic_size_t read;
+  atomic_bool over; /* the other thread has ended */
+  _Alignas(64) void *slots[RING_SLOTS][BENCH_BATCH];
+};
 
 struct walker {
+  struct ring *ring; /* of handoff */
   const struct bench_plan *plan;
   pthread_barrier_t *barrier;
   size_t index;
@@ -63,6 +74,41 @@ static void random_batch(struct walker *walker)
   walker->ops += BENCH_BATCH;
 }
 
+/* The time of waiting does not count: false once the other thread has ended. */
+static bool handoff_wait(const struct walker *walker)
+{
+  struct ring *ring = walker->ring;
+  size_t ahead = walker->index % 2 ? 0 : RING_SLOTS;
+  while (atomic_load(&ring->written) - atomic_load(&ring->read) == ahead) {
+    if (atomic_load(&ring->over)) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+static void handoff_batch(struct walker *walker)
+{
+  struct ring *ring = walker->ring;
+  bool frees = walker->index % 2;
+  atomic_size_t *count = frees ? &ring->read : &ring->written;
+  void **slot = ring->slots[atomic_load(count) % RING_SLOTS];
+  for (int i = 0; i < BENCH_BATCH; i++)
+    if (frees)
+      free(slot[i]);
+    else
+      slot[i] = take(walker->plan->size_bytes);
+  atomic_fetch_add(count, 1);
+  walker->ops += BENCH_BATCH;
+}
+
+/* What is left when both have ended. */
+static void handoff_end(struct walker *walker)
+{
+  struct ring *ring = walker->ring;
+  if (walker->index % 2)
+    while (atomic_load(&ring->written) != atomic_load(&ring->read)) handoff_batch(walker);
+}
+
 /* Half of the blocks are live from the start. */
 static void random_begin(struct walker *walker)
 {
@@ -74,19 +120,24 @@ static void random_begin(struct walker *walker)
 static void *walk(void *closure)
 {
   struct walker *walker = closure;
-  void (*batch)(struct walker *) = walker->plan->workload == BENCH_PAIR ? pair_batch : random_batch;
-  if (walker->plan->workload == BENCH_RANDOM) random_begin(walker);
-  for (int i = 0; i < BENCH_WARM_BATCHES; i++) batch(walker);
+  enum bench_workload workload = walker->plan->workload;
+  bool hands_off = workload == BENCH_HANDOFF;
+  void (*batch)(struct walker *) = hands_off ? handoff_batch : workload == BENCH_PAIR ? pair_batch : random_batch;
+  if (workload == BENCH_RANDOM) random_begin(walker);
+  for (int i = 0; i < BENCH_WARM_BATCHES && (!hands_off || handoff_wait(walker)); i++) batch(walker);
   walker->ops = 0;
   pthread_barrier_wait(walker->barrier);
   int64_t began_ns = now_ns(), end_ns;
   do {
+    if (hands_off && !handoff_wait(walker)) break;
     int64_t start_ns = now_ns();
     batch(walker);
     end_ns = now_ns();
     walker->spent_ns += end_ns - start_ns;
   } while (end_ns - began_ns < walker->plan->run_ns);
+  if (hands_off) atomic_store(&walker->ring->over, true);
   pthread_barrier_wait(walker->barrier);
+  if (hands_off) handoff_end(walker);
   while (walker->live > 0) free(walker->blocks[--walker->live]);
   return NULL;
 }
@@ -105,7 +156,9 @@ static int run(const struct bench_plan *plan)
     *walker = (struct walker){.plan = plan, .barrier = &barrier, .index = i};
     walker->steps = calloc(BENCH_STEPS, sizeof *walker->steps);
     walker->blocks = calloc(plan->live, sizeof *walker->blocks);
-    if (!walker->steps || !walker->blocks || pthread_create(&threads[i], NULL, walk, walker) != 0) {
+    walker->ring = i % 2 ? walkers[i - 1].ring : aligned_alloc(64, sizeof *walker->ring);
+    if (walker->ring && i % 2 == 0) *walker->ring = (struct ring){0};
+    if (!walker->steps || !walker->blocks || !walker->ring || pthread_create(&threads[i], NULL, walk, walker) != 0) {
       fprintf(stderr, "host_malloc: no memory or no thread left\n");
       return EXIT_FAILURE;
     }
@@ -115,6 +168,7 @@ static int run(const struct bench_plan *plan)
     ops += walkers[i].ops;
     spent_ns += (double)walkers[i].spent_ns;
     free(walkers[i].steps);
+    if (i % 2 == 0) free(walkers[i].ring);
     free(walkers[i].blocks);
   }
   pthread_barrier_destroy(&barrier);
@@ -129,17 +183,21 @@ static double number(int argc, char **argv, int index, double otherwise)
 
 int main(int argc, char **argv)
 {
-  bool is_pair = argc > 1 && strcmp(argv[1], "pair") == 0;
-  struct bench_plan plan = {.workload = is_pair ? BENCH_PAIR : BENCH_RANDOM, .size_bytes = 4096, .min_size_bytes = 256};
+  bool is_pair = argc > 1 && strcmp(argv[1], "pair") == 0, hands_off = argc > 1 && strcmp(argv[1], "handoff") == 0;
+  struct bench_plan plan = {.workload = is_pair     ? BENCH_PAIR
+                                        : hands_off ? BENCH_HANDOFF
+                                                    : BENCH_RANDOM,
+                            .size_bytes = 4096,
+                            .min_size_bytes = 256};
   plan.threads = (size_t)number(argc, argv, 2, 1);
   plan.live = (size_t)number(argc, argv, 3, 1000);
   plan.max_size_bytes = (uint64_t)number(argc, argv, 4, 64 << 20);
   plan.run_ns = (int64_t)(number(argc, argv, 5, 1) * 1e9);
   plan.streams = 1;
   bool is_random = argc > 1 && strcmp(argv[1], "random") == 0;
-  if (argc > 6 || (!is_pair && !is_random) || plan.threads < 1 || plan.threads > MOST_THREADS || plan.live < 2 ||
-      plan.max_size_bytes < plan.min_size_bytes) {
-    fprintf(stderr, "usage: host_malloc pair|random [THREADS [LIVE [MAX_BYTES [SECONDS]]]]\n");
+  if (argc > 6 || (!is_pair && !is_random && !hands_off) || (hands_off && plan.threads % 2) || plan.threads < 1 ||
+      plan.threads > MOST_THREADS || plan.live < 2 || plan.max_size_bytes < plan.min_size_bytes) {
+    fprintf(stderr, "usage: host_malloc pair|random|handoff [THREADS [LIVE [MAX_BYTES [SECONDS]]]]\n");
     return 2;
   }
   return run(&plan);
