@@ -111,11 +111,22 @@ static struct recorder_thread *recorder_thread_now(struct recorder *recorder)
   return thread;
 }
 
-void recorder_add_held(struct recorder *recorder, struct record_held held)
+/* Leaves room for an event. */
+static void recorder_add_meta(struct recorder *recorder, enum record_meta meta, const void *data, size_t bytes)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
-  if (thread && recorder_make_room(recorder, thread, 2 + sizeof held + 1 + RECORDER_EVENT_BYTES))
-    thread->at = record_put_meta(thread->at, RECORD_META_HELD, &held, sizeof held);
+  if (thread && recorder_make_room(recorder, thread, 2 + bytes + 1 + RECORDER_EVENT_BYTES))
+    thread->at = record_put_meta(thread->at, meta, data, bytes);
+}
+
+void recorder_add_held(struct recorder *recorder, struct record_held held)
+{
+  recorder_add_meta(recorder, RECORD_META_HELD, &held, sizeof held);
+}
+
+void recorder_add_place(struct recorder *recorder, struct record_place place)
+{
+  recorder_add_meta(recorder, RECORD_META_PLACE, &place, sizeof place);
 }
 
 void recorder_add(struct recorder *recorder, struct record_event event)

@@ -176,22 +176,34 @@ static int held_compare_idle(const void *one, const void *other)
   return held_compare_addresses(one, other);
 }
 
-/* Counts a block at the segment that has its address. */
-static void held_count_block(struct held_pin *pins, size_t n, const struct block *block)
+/* The first segment that begins behind the address. */
+static size_t held_find(const struct held_pin *pins, size_t n, uint64_t address)
 {
   size_t low = 0, high = n;
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (pins[middle].segment->address <= block->address)
+    if (pins[middle].segment->address <= address)
       low = middle + 1;
     else
       high = middle;
   }
-  struct held_pin *pin = low ? &pins[low - 1] : NULL;
-  if (!pin || block->address - pin->segment->address >= pin->segment->bytes) return;
-  pin->live_bytes += block->bytes;
-  pin->blocks++;
-  if (!pin->largest || block->bytes > pin->largest->bytes) pin->largest = block;
+  return low;
+}
+
+/* Counts a block at each segment that has a part of it: mapped memory is in chunks, and a block can be in several. */
+static void held_count_block(struct held_pin *pins, size_t n, const struct block *block, uint64_t *looks)
+{
+  const uint64_t end = block->address + block->bytes < block->address ? UINT64_MAX : block->address + block->bytes;
+  size_t i = held_find(pins, n, block->address);
+  for (i -= i > 0; i < n && pins[i].segment->address < end && *looks; i++, --*looks) {
+    const struct segment *segment = pins[i].segment;
+    const uint64_t from = segment->address > block->address ? segment->address : block->address;
+    const uint64_t bytes = from - segment->address < segment->bytes ? segment->bytes - (from - segment->address) : 0;
+    if (!bytes) continue;
+    pins[i].live_bytes += bytes < end - from ? bytes : end - from;
+    pins[i].blocks++;
+    if (!pins[i].largest || block->bytes > pins[i].largest->bytes) pins[i].largest = block;
+  }
 }
 
 /* The segments that are held after the event, by idle memory. NULL: out of memory. */
@@ -207,8 +219,9 @@ static struct held_pin *held_pins(const struct blocks *blocks, uint32_t event, s
       pins[n++].segment = segment;
   }
   if (pins) qsort(pins, n, sizeof *pins, held_compare_addresses);
+  uint64_t looks = 2 * (blocks->n + n); /* at segments; only blocks that overlap, of a damaged log, need more */
   for (size_t i = 0; pins && i < blocks->n; i++)
-    if (moment_has(&moment, &blocks->items[i])) held_count_block(pins, n, &blocks->items[i]);
+    if (moment_has(&moment, &blocks->items[i])) held_count_block(pins, n, &blocks->items[i], &looks);
   if (pins) qsort(pins, n, sizeof *pins, held_compare_idle);
   *n_out = n;
   return pins;
@@ -302,10 +315,8 @@ json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t
   const struct held held = held_measure(blocks, live, live_peak);
   json_t *tables = json_array();
   held_tell(&held, live[live_peak], sentences);
-  if (blocks->segments.n) {
-    json_array_append_new(tables, held_pools(blocks));
-    json_array_append_new(tables, held_pin_table(&held, sentences));
-  }
+  if (blocks->segments.n && !blocks->is_held_told) json_array_append_new(tables, held_pools(blocks));
+  if (blocks->segments.n) json_array_append_new(tables, held_pin_table(&held, sentences));
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peak_bytes", (json_int_t)held.peak, "peak_event",
                    (json_int_t)held.peak_event, "live_peak_bytes", (json_int_t)held.at_live_peak, "end_bytes",
                    (json_int_t)held.end, "worst_event", (json_int_t)held.event, "worst_bytes", (json_int_t)held.bytes,

@@ -161,6 +161,12 @@ static bool blocks_add_level(struct block_levels *levels, uint64_t bytes, uint32
   return true;
 }
 
+static bool blocks_sum_segments(struct blocks *blocks)
+{
+  return blocks->is_held_told ||
+         blocks_add_level(&blocks->held, blocks->segments.held_bytes, (uint32_t)blocks->n_events);
+}
+
 static void blocks_close_mark(struct blocks_reader *reader, size_t at)
 {
   reader->n_open--;
@@ -208,15 +214,13 @@ static bool blocks_add_other(struct blocks_reader *reader, const struct trace_ro
   struct blocks *blocks = reader->blocks;
   const uint32_t event = (uint32_t)blocks->n_events;
   switch (row->action) {
-  case TRACE_HELD: return blocks_add_level(&blocks->held, row->bytes, event);
+  case TRACE_HELD: return blocks->is_held_told = true, blocks_add_level(&blocks->held, row->bytes, event);
   case TRACE_DEVICE_FREE: return blocks_add_level(&blocks->device_free, row->bytes, event);
   case TRACE_HOLD:
     if (row->bytes > BLOCKS_MOST_BYTES) return true;
-    return segments_hold(&blocks->segments, event, row->pointer, row->bytes, row->pool) &&
-           blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
+    return segments_hold(&blocks->segments, event, row->pointer, row->bytes, row->pool) && blocks_sum_segments(blocks);
   case TRACE_RELEASE:
-    return segments_release(&blocks->segments, event, row->pointer, row->bytes) &&
-           blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
+    return segments_release(&blocks->segments, event, row->pointer, row->bytes) && blocks_sum_segments(blocks);
   default: return blocks_add_mark(reader, row, rows);
   }
 }

@@ -68,7 +68,8 @@ struct blocks {
   uint64_t impossible;                   /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
   struct block_failure first_failure;    /* if there are failures */
   struct block_levels held, device_free; /* empty: the log does not tell */
-  struct segments segments;              /* if the log names them; then `held` is their sum */
+  bool is_held_told;                     /* the log tells what is held; else `held` is the sum of the segments */
+  struct segments segments;              /* if the log names them */
   struct block_mark *marks;              /* in order of their begin */
   size_t n_marks, marks_capacity;
   size_t more_marks; /* that were left out */

@@ -95,18 +95,34 @@ static bool record_cursor_get_held(struct record_cursor *cursor)
   return true;
 }
 
+static bool record_cursor_get_place(struct record_cursor *cursor)
+{
+  struct record_place place;
+  if (!record_cursor_get_bytes(cursor, &place, sizeof place)) return false;
+  if (place.ticks < cursor->context.ticks) place.ticks = cursor->context.ticks;
+  cursor->event = (struct record_event){
+      .action = RECORD_PLACE, .ticks = place.ticks, .ptr = place.address, .bytes = (uint64_t)place.bytes};
+  return true;
+}
+
+/* An event that its head does not describe. */
+static bool record_cursor_get_meta_event(struct record_cursor *cursor, enum record_meta meta)
+{
+  return meta == RECORD_META_HELD ? record_cursor_get_held(cursor) : record_cursor_get_place(cursor);
+}
+
 enum record_step record_cursor_next(struct record_cursor *cursor, struct record_stacks *stacks)
 {
   while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
     unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
-    unsigned meta = head >> RECORD_ACTION_SHIFT & 3;
-    bool is_event = !(head & RECORD_META) || meta == RECORD_META_HELD;
+    enum record_meta meta = (enum record_meta)(head >> RECORD_ACTION_SHIFT & 7);
+    bool is_event = !(head & RECORD_META) || meta == RECORD_META_HELD || meta == RECORD_META_PLACE;
     cursor->at += 2;
     if (is_event)
-      return (head & RECORD_META ? record_cursor_get_held(cursor) : record_cursor_get_event(cursor, head))
+      return (head & RECORD_META ? record_cursor_get_meta_event(cursor, meta) : record_cursor_get_event(cursor, head))
                  ? RECORD_STEP_EVENT
                  : RECORD_STEP_DAMAGED;
-    if (!record_cursor_get_meta(cursor, (enum record_meta)meta, stacks)) return RECORD_STEP_DAMAGED;
+    if (meta > RECORD_META_PLACE || !record_cursor_get_meta(cursor, meta, stacks)) return RECORD_STEP_DAMAGED;
   }
   return RECORD_STEP_END;
 }
