@@ -259,8 +259,16 @@ python3 - mlp.pickle "$work/out" <<'END' || fail "what PyTorch held is not what 
 import json, pickle, sys
 snapshot, report = pickle.load(open(sys.argv[1], "rb")), json.load(open(sys.argv[2]))
 held = live = most = 0
-levels = []
+levels, pinned, segments, blocks = [], [], {}, {}
 for event in snapshot["device_traces"][0]:
+    if event["action"] == "segment_alloc": segments[event["addr"]] = event["size"]
+    if event["action"] == "segment_free": del segments[event["addr"]]
+    if event["action"] == "alloc": blocks[event["addr"]] = event["size"]
+    if event["action"] == "free_requested": del blocks[event["addr"]]
+    if event["action"] in ("alloc", "free_requested"):
+        inside = {a: [size for b, size in blocks.items() if a <= b < a + bytes] for a, bytes in segments.items()}
+        pins = {a: segments[a] - sum(sizes) for a, sizes in inside.items() if sizes and 2 * sum(sizes) < segments[a]}
+        pinned.append((sum(pins.values()), sorted(pins.values(), reverse=True)))
     held += {"segment_alloc": event["size"], "segment_free": -event["size"]}.get(event["action"], 0)
     live += {"alloc": event["size"], "free_requested": -event["size"]}.get(event["action"], 0)
     if event["action"] in ("alloc", "free_requested"): levels.append((held - live, held))
@@ -268,12 +276,41 @@ for event in snapshot["device_traces"][0]:
 told = report["held"]
 assert told["peak_bytes"] == told["end_bytes"] == most == held == sum(s["total_size"] for s in snapshot["segments"]), told
 assert (told["worst_bytes"] - told["worst_live_bytes"], told["worst_bytes"]) == max(levels), told
+most = max(idle for idle, _ in pinned)
+table = told["tables"][1]
+assert table["heading"].endswith(f"after event {[idle for idle, _ in pinned].index(most)}"), table["heading"]
+assert most and [row[1] - row[2] for row in table["rows"]] == pinned[[idle for idle, _ in pinned].index(most)][1][:12], table
 assert report["timeline"]["held"] == [level for _, level in levels]
 notes = [note["name"] for note in snapshot["external_annotations"] if note["stage"] == "START"]
 assert [mark["name"] for mark in report["marks"]] == notes and len(notes) == 6
 assert all(mark["event"] <= mark["end"] for mark in report["marks"])
 END
 ! installed node "the lines of what is held" || node "$here/page_lines.js" mlp.html >"$work/clean" || fail "$(cat "$work/clean")"
+
+# hipmm's own records, of a pool with segments and of one that maps chunks: a block of 1 MiB takes the place of one of 60.
+cat >pins.csv <<'END'
+Thread,Time,Action,Pointer,Size,Stream
+1,00:00:00:000000,allocate,0x10000000,62914560,0x0
+1,00:00:00:000001,allocate,0x20000000,20971520,0x0
+1,00:00:00:000002,free,0x10000000,62914560,0x0
+1,00:00:00:000003,allocate,0x30000000,1048576,0x0
+1,00:00:00:000004,free,0x20000000,20971520,0x0
+END
+for growth in segments mapped; do
+  echo '{ "stack": [{"type": "recording", "file": "pins.record"}, {"type": "pool", "growth": "'$growth'"}, "device"] }' >pins.json
+  run 0 replay --config pins.json pins.csv
+  run 0 report --json pins.record -o pins.html
+  python3 - "$work/out" pins.html <<'END' || fail "what pins $growth is wrong"
+import json, re, sys
+held = json.load(open(sys.argv[1]))["held"]
+table, = held["tables"] # records name no pools
+assert [column["name"] for column in table["columns"]] == ["segment", "size", "live", "blocks", "its largest block"], table
+(address, size, live, blocks, largest), = table["rows"]
+assert table["heading"].endswith("after event 3") and (live, blocks) == (1 << 20, 1) and largest == "1 MiB since event 3", table
+assert 2 << 20 < size <= held["peak_bytes"] and int(address, 16) % 4096 == 0, table
+assert not re.search('id="column-segments">AAE=<', open(sys.argv[2]).read()), "the map has no grey areas"
+END
+done
 
 # Segments of 8 and 10 MiB were there before the history, 10 are mapped beside the second in it; 20 are of a private pool, and freed;
 # of 30 the middle is unmapped. One block pins the mapped part, and nothing the others. So do three ranks, two of which fail.
@@ -315,7 +352,8 @@ is held.tables.0.rows.1.3 0
 is held.tables.1.rows '[["0x6e00000", 10485760, 1048576, 1, "shared", "1 MiB since event 1"]]'
 is marks '[{"name": "step 0", "event": 0, "end": 2}, {"name": "step 1", "event": 2, "end": 4}, {"name": "step 2", "event": 4, "end": null}]'
 run 0 report segments.json -o segments.html --text
-prints '^- It holds 5 segments then: 4 without a live block (38 MiB, which can be given back), and 1 less'
+prints '^- Most is pinned after event 4: of 5 segments 1 is less than half live, and keeps 9 MiB idle; 4 have'
+prints '^  no live block (38 MiB, which can be given back).$'
 prints '^  are held, 25 MiB (52 %) of them idle.$'
 # Seven steps in units of 2 MiB: the events between them, and the differences.
 are held '7 21 0 8 0 10 1 10 1 20 2 21 0 30 0 11' segments.html

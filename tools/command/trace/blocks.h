@@ -98,6 +98,12 @@ static inline uint64_t blocks_stack_blocks(const struct blocks *blocks, const st
   return stack_sample_blocks(blocks->stack_sample, block->bytes, block->stack);
 }
 
+/* The event of what changes before an event: of what changes after the last, the last. There is an event. */
+static inline uint32_t blocks_event(const struct blocks *blocks, uint32_t event)
+{
+  return event < blocks->n_events ? event : (uint32_t)blocks->n_events - 1;
+}
+
 /* The number of a block's tag in tag_names, or BLOCKS_OTHERS; 0: it has none. */
 static inline uint32_t blocks_tag(const struct blocks *blocks, const struct block *block)
 {
