@@ -280,6 +280,10 @@ most = max(idle for idle, _ in pinned)
 table = told["tables"][1]
 assert table["heading"].endswith(f"after event {[idle for idle, _ in pinned].index(most)}"), table["heading"]
 assert most and [row[1] - row[2] for row in table["rows"]] == pinned[[idle for idle, _ in pinned].index(most)][1][:12], table
+assert [column["name"] for column in table["columns"]][-1] == "taken by", table
+for row in table["rows"]: # the segment was taken in the history
+    taken, = (event["frames"] for event in snapshot["device_traces"][0] if event["action"] == "segment_alloc" and event["addr"] == int(row[0], 16))
+    assert row[6] in [f"{frame['name']} from {frame['filename']}:{frame['line']}" for frame in taken], row
 assert report["timeline"]["held"] == [level for _, level in levels]
 notes = [note["name"] for note in snapshot["external_annotations"] if note["stage"] == "START"]
 assert [mark["name"] for mark in report["marks"]] == notes and len(notes) == 6

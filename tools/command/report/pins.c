@@ -223,7 +223,7 @@ static int pins_compare_idle(const void *one, const void *other)
 static void pins_add_row(const struct blocks *blocks, const struct pin *pin, json_t *table,
                          const struct table_column *columns)
 {
-  char address[24], pool[HELD_NAME_BYTES], by[BLOCKS_STACK_NAME_BYTES + 64];
+  char address[24], pool[HELD_NAME_BYTES], by[BLOCKS_STACK_NAME_BYTES + 64], taken[BLOCKS_STACK_NAME_BYTES];
   snprintf(address, sizeof address, "%#" PRIx64, pin->segment->address);
   held_pool_name(pin->segment->pool, pool);
   int used = snprintf(by, sizeof by, "%s since event %u", UNITS_BYTES(pin->largest->bytes), pin->largest->from);
@@ -231,9 +231,10 @@ static void pins_add_row(const struct blocks *blocks, const struct pin *pin, jso
     used += snprintf(by + used, sizeof by - (size_t)used, ", ");
     blocks_stack_name(blocks, pin->largest->stack, by + used, sizeof by - (size_t)used);
   }
-  json_t *row = json_pack("{s:I, s:I, s:I, s:s, s:o}", "bytes", (json_int_t)pin->segment->bytes, "live",
+  blocks_stack_name(blocks, pin->segment->stack, taken, sizeof taken);
+  json_t *row = json_pack("{s:I, s:I, s:I, s:s, s:o, s:o}", "bytes", (json_int_t)pin->segment->bytes, "live",
                           (json_int_t)pin->live_bytes, "blocks", (json_int_t)pin->blocks, "pool", pool, "by",
-                          output_json_string(by));
+                          output_json_string(by), "taken", output_json_string(taken));
   table_add(table, columns, address, row);
   json_decref(row);
 }
@@ -250,33 +251,50 @@ static void pins_tell(const struct pins *pins, uint32_t event, size_t n_pinned, 
     unused++;
     unused_bytes += pin->segment->bytes;
   }
-  output_add_sentence(
-      sentences,
-      "%s after event %u: of %zu segment%s %zu %s less than half live, and keep%s %s idle; %zu %s no live "
-      "block (%s, which can be given back).",
-      n_pinned ? "Most is pinned" : "Nothing is pinned", event, n, text_plural(n), n_pinned,
-      n_pinned == 1 ? "is" : "are", n_pinned == 1 ? "s" : "", UNITS_BYTES(pins->pinned_bytes), unused,
-      unused == 1 ? "has" : "have", UNITS_BYTES(unused_bytes));
+  if (n_pinned)
+    output_add_sentence(
+        sentences,
+        "Most is pinned after event %u: of %zu segment%s %zu %s less than half live, and keep%s %s idle; %zu %s "
+        "no live block (%s, which can be given back).",
+        event, n, text_plural(n), n_pinned, n_pinned == 1 ? "is" : "are", n_pinned == 1 ? "s" : "",
+        UNITS_BYTES(pins->pinned_bytes), unused, unused == 1 ? "has" : "have", UNITS_BYTES(unused_bytes));
+  else
+    output_add_sentence(
+        sentences,
+        "No segment is less than half live at any time. Of %zu segment%s after event %u, %zu %s no live block "
+        "(%s, which can be given back).",
+        n, text_plural(n), event, unused, unused == 1 ? "has" : "have", UNITS_BYTES(unused_bytes));
 }
 
-/* What keeps segments that are mostly idle. Records of hipmm name no private pools. */
+enum { PINS_POOL = 4, PINS_TAKEN = 6, PINS_COLUMNS = 7 };
+
+/* Records of hipmm name no private pools, and only some of PyTorch's snapshots have call stacks. */
+static void pins_choose_columns(const struct blocks *blocks, struct table_column columns[PINS_COLUMNS + 1])
+{
+  static const struct table_column all[PINS_COLUMNS] = {
+      {"segment", ""},  {"size*", "bytes"},          {"live*", "live"},    {"blocks", "blocks"},
+      {"pool", "pool"}, {"its largest block", "by"}, {"taken by", "taken"}};
+  bool has_stacks = false;
+  size_t n = 0;
+  for (size_t i = 0; i < blocks->segments.n; i++) has_stacks = has_stacks || blocks->segments.items[i].stack;
+  for (size_t i = 0; i < PINS_COLUMNS; i++)
+    if ((i != PINS_POOL || !blocks->is_held_told) && (i != PINS_TAKEN || has_stacks)) columns[n++] = all[i];
+  columns[n].name = NULL;
+}
+
+/* What keeps segments that are mostly idle. */
 static json_t *pins_make_table(struct pins *pins, const struct pin **pinned, uint32_t event, json_t *sentences)
 {
-  static const struct table_column columns[] = {{"segment", ""},      {"size*", "bytes"}, {"live*", "live"},
-                                                {"blocks", "blocks"}, {"pool", "pool"},   {"its largest block", "by"},
-                                                {NULL, NULL}};
-  struct table_column shown[sizeof columns / sizeof *columns];
+  struct table_column columns[PINS_COLUMNS + 1];
   char heading[96];
   size_t n = 0;
-  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-    if (!pins->blocks->is_held_told || i != 4) shown[n++] = columns[i];
-  n = 0;
+  pins_choose_columns(pins->blocks, columns);
   snprintf(heading, sizeof heading, "What pins segments that are less than half live, after event %u", event);
-  json_t *table = table_make(heading, shown);
+  json_t *table = table_make(heading, columns);
   for (size_t i = 0; i < pins->blocks->segments.n; i++)
     if (pin_counts(&pins->items[i]) && pin_is_held(pins->blocks, &pins->items[i], event)) pinned[n++] = &pins->items[i];
   qsort(pinned, n, sizeof *pinned, pins_compare_idle);
-  for (size_t i = 0; i < n && i < PINS_ROWS; i++) pins_add_row(pins->blocks, pinned[i], table, shown);
+  for (size_t i = 0; i < n && i < PINS_ROWS; i++) pins_add_row(pins->blocks, pinned[i], table, columns);
   pins_tell(pins, event, n, sentences);
   return table;
 }

@@ -13,6 +13,9 @@
 /* More marks than a page can show are left out; and of more that are open the first do not end. */
 enum { BLOCKS_TELL_EVENTS = 1 << 14, BLOCKS_MOST_MARKS = 1 << 16, BLOCKS_OPEN_MARKS = 64 };
 
+/* A program without a pool has a segment for each block. Those beyond are left out, unless what is held is their sum. */
+enum { BLOCKS_MOST_SEGMENTS = 1 << 15 };
+
 struct blocks_reader {
   struct blocks *blocks;           /* of one space */
   struct trace_live live;          /* items are the indices of blocks */
@@ -167,6 +170,17 @@ static bool blocks_sum_segments(struct blocks *blocks)
          blocks_add_level(&blocks->held, blocks->segments.held_bytes, (uint32_t)blocks->n_events);
 }
 
+static bool blocks_add_segment(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
+{
+  struct segments *segments = &reader->blocks->segments;
+  uint32_t stack;
+  if (!blocks_stack(reader, row, rows, &stack) ||
+      !segments_hold(segments, (uint32_t)reader->blocks->n_events, row->pointer, row->bytes, row->pool))
+    return false;
+  if (row->bytes) segments->items[segments->n - 1].stack = stack;
+  return true;
+}
+
 static void blocks_close_mark(struct blocks_reader *reader, size_t at)
 {
   reader->n_open--;
@@ -218,7 +232,8 @@ static bool blocks_add_other(struct blocks_reader *reader, const struct trace_ro
   case TRACE_DEVICE_FREE: return blocks_add_level(&blocks->device_free, row->bytes, event);
   case TRACE_HOLD:
     if (row->bytes > BLOCKS_MOST_BYTES) return true;
-    return segments_hold(&blocks->segments, event, row->pointer, row->bytes, row->pool) && blocks_sum_segments(blocks);
+    if (blocks->is_held_told && blocks->segments.n_held == BLOCKS_MOST_SEGMENTS) return true;
+    return blocks_add_segment(reader, row, rows) && blocks_sum_segments(blocks);
   case TRACE_RELEASE:
     return segments_release(&blocks->segments, event, row->pointer, row->bytes) && blocks_sum_segments(blocks);
   default: return blocks_add_mark(reader, row, rows);
