@@ -41,6 +41,7 @@ enum {
   RECORD_MOST_EVENT_BYTES = 2 + 3 * 8 + 9 + 4,
   RECORD_PUT_BYTES = RECORD_MOST_EVENT_BYTES + 8, /* the room that record_put() needs */
   RECORD_MOST_TAG_BYTES = 255,
+  RECORD_MOST_NAME_BYTES = 255,
   RECORD_MOST_TEXT_BYTES = 1 << 14
 };
 
@@ -95,7 +96,7 @@ enum record_meta {
   RECORD_META_HELD, /* a struct record_held */
   RECORD_META_TAGS, /* of the block's events that follow; a block begins without: a byte, the length of their text; the
                        text, which has a line for each tag, the outermost first */
-  RECORD_META_PLACE /* a struct record_place */
+  RECORD_META_PLACE /* a struct record_place; a byte, the length of a name; the name of the resource that has it there */
 };
 
 /* What the sources of the device hold; the next event is the first for which that is so. */

@@ -197,10 +197,12 @@ void held_watch_notify(const struct instance *source, int64_t bytes, int64_t hel
 /* services->place, visit_places, watch_held and unwatch_held. */
 void held_watch_place(const struct hipmm_services *services, const void *ptr, int64_t bytes);
 enum hipmm_status held_watch_visit(const struct hipmm_services *services,
-                                   void (*visitor)(void *closure, const void *ptr, int64_t bytes), void *closure);
+                                   void (*visitor)(void *closure, const char *holder, const void *ptr, int64_t bytes),
+                                   void *closure);
 enum hipmm_status held_watch_add(const struct hipmm_services *services,
                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
-                                 void (*placed)(void *closure, const void *ptr, int64_t bytes), void *closure);
+                                 void (*placed)(void *closure, const char *holder, const void *ptr, int64_t bytes),
+                                 void *closure);
 void held_watch_remove(const struct hipmm_services *services);
 
 /* ---- wrapped_ops.c: lines in the debug log for the calls of a resource, and refusals while it is suspended ---- */

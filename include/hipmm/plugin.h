@@ -645,14 +645,15 @@ struct hipmm_services {
 
   /* Calls `changed` at once, with 0 bytes and no name; and then until unwatch whenever a source below this resource takes
    * `bytes` more from the runtime, or gives them back (negative). `changed` gets the source's name, and the bytes that
-   * the sources of its device hold then. `placed`, unless it is NULL, is called whenever memory that a resource below
-   * holds is at `ptr` from now on, or no longer (negative `bytes`): a block of a source, or what a pool has mapped. Where
-   * memory is when the watch begins, visit_places tells. Both may be called under locks of resources below, and call no
+   * the sources of its device hold then. `placed`, unless it is NULL, is called whenever memory that the resource
+   * `holder` below has is at `ptr` from now on, or no longer (negative `bytes`): a block of a source, or what a pool has
+   * mapped. The name lasts as long as the watch. Where memory is when the watch begins, visit_places tells. Both may be called under locks of resources below, and call no
    * function of hipmm. One watch for each resource. unwatch waits until no thread is in them. HIPMM_E_OUT_OF_MEMORY
    * without host memory. */
   enum hipmm_status (*watch_held)(const struct hipmm_services *services,
                                   void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
-                                  void (*placed)(void *closure, const void *ptr, int64_t bytes), void *closure);
+                                  void (*placed)(void *closure, const char *holder, const void *ptr, int64_t bytes),
+                                  void *closure);
   void (*unwatch_held)(const struct hipmm_services *services);
 
   /* How far this op may go to find memory. `status` is what an upstream's allocate has just returned; HIPMM_OK in trim.
@@ -701,7 +702,8 @@ struct hipmm_services {
    * (count_held), and blocks of a source with HIPMM_PLUGIN_RECOUNTS. What changes meanwhile may be there or not; the watch
    * is told of it. `visitor` calls no function of hipmm. HIPMM_E_STATE, and a part was visited: see check_wait. */
   enum hipmm_status (*visit_places)(const struct hipmm_services *services,
-                                    void (*visitor)(void *closure, const void *ptr, int64_t bytes), void *closure);
+                                    void (*visitor)(void *closure, const char *holder, const void *ptr, int64_t bytes),
+                                    void *closure);
 };
 
 #define HIPMM_MOST_TAG_BYTES 255

@@ -124,9 +124,14 @@ void recorder_add_held(struct recorder *recorder, struct record_held held)
   recorder_add_meta(recorder, RECORD_META_HELD, &held, sizeof held);
 }
 
-void recorder_add_place(struct recorder *recorder, struct record_place place)
+void recorder_add_place(struct recorder *recorder, const char *holder, struct record_place place)
 {
-  recorder_add_meta(recorder, RECORD_META_PLACE, &place, sizeof place);
+  char data[sizeof place + 1 + RECORD_MOST_NAME_BYTES];
+  size_t bytes = holder ? strnlen(holder, RECORD_MOST_NAME_BYTES) : 0;
+  memcpy(data, &place, sizeof place);
+  data[sizeof place] = (char)bytes;
+  if (bytes) memcpy(data + sizeof place + 1, holder, bytes);
+  recorder_add_meta(recorder, RECORD_META_PLACE, data, sizeof place + 1 + bytes);
 }
 
 void recorder_add(struct recorder *recorder, struct record_event event)

@@ -22,6 +22,13 @@ struct recording_options {
   struct stack_options stack;
 };
 
+/* Memory that a resource has, and where. */
+struct recording_place {
+  const char *holder;
+  const void *ptr;
+  int64_t bytes;
+};
+
 struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
@@ -34,8 +41,8 @@ struct recording {
   pthread_mutex_t places_lock; /* the next three */
   bool is_visiting;            /* a thread collects all places, and takes the changes then */
   uint32_t n_changes;
-  struct record_place changes[RECORDING_CHANGES]; /* of places, since the last event */
-  atomic_uint_fast64_t due_ns;                    /* when the device is next asked for its free memory */
+  struct recording_place changes[RECORDING_CHANGES]; /* since the last event */
+  atomic_uint_fast64_t due_ns;                       /* when the device is next asked for its free memory */
   struct recorder recorder;
 };
 
@@ -73,12 +80,12 @@ static void recording_notify_of_held(void *closure, const char *source, int64_t 
 }
 
 /* The same for where it is. */
-static void recording_notify_of_place(void *closure, const void *ptr, int64_t bytes)
+static void recording_notify_of_place(void *closure, const char *holder, const void *ptr, int64_t bytes)
 {
   struct recording *recording = closure;
   pthread_mutex_lock(&recording->places_lock);
   if (recording->n_changes < RECORDING_CHANGES)
-    recording->changes[recording->n_changes++] = (struct record_place){0, (uintptr_t)ptr, bytes};
+    recording->changes[recording->n_changes++] = (struct recording_place){holder, ptr, bytes};
   else
     atomic_store(&recording->are_places_due, true);
   pthread_mutex_unlock(&recording->places_lock);
@@ -116,23 +123,24 @@ static uint64_t recording_device_free(struct recording *recording)
 }
 
 struct recording_places {
-  struct record_place *items;
+  struct recording_place *items;
   size_t n, capacity;
+  uint64_t ticks;
   bool has_failed; /* without host memory */
 };
 
-static void recording_collect_place(void *closure, const void *ptr, int64_t bytes)
+static void recording_collect_place(void *closure, const char *holder, const void *ptr, int64_t bytes)
 {
   struct recording_places *places = closure;
   if (places->n == places->capacity) {
     const size_t capacity = 2 * places->capacity + RECORDING_CHANGES;
-    struct record_place *larger = realloc(places->items, capacity * sizeof *larger);
+    struct recording_place *larger = realloc(places->items, capacity * sizeof *larger);
     places->has_failed = places->has_failed || !larger;
     if (!larger) return;
     places->items = larger;
     places->capacity = capacity;
   }
-  places->items[places->n++] = (struct record_place){0, (uintptr_t)ptr, bytes};
+  places->items[places->n++] = (struct recording_place){holder, ptr, bytes};
 }
 
 /* Only the first of all places, which says that those before are forgotten, if they leave too little room for events. */
@@ -140,9 +148,9 @@ static void recording_visit_places(const struct recording *recording, struct rec
 {
   const struct hipmm_services *services = recording->recorder.services;
   const uint64_t kept_bytes = recording->recorder.file.kept_blocks * RECORD_BLOCK_BYTES;
-  recording_collect_place(places, NULL, RECORD_NOWHERE);
+  recording_collect_place(places, NULL, NULL, RECORD_NOWHERE);
   if (services->visit_places(services, recording_collect_place, places)) places->has_failed = true;
-  if (kept_bytes && places->n > kept_bytes / 4 / sizeof *places->items) places->n = 1;
+  if (kept_bytes && places->n > kept_bytes / 4 / (2 * sizeof(struct record_place))) places->n = 1;
 }
 
 /* What has changed since the last event; or all places, and after them what has changed while they were visited: in this order it
@@ -156,21 +164,25 @@ static void recording_take_places(struct recording *recording, struct recording_
   pthread_mutex_unlock(&recording->places_lock);
   if (is_due) recording_visit_places(recording, places);
   pthread_mutex_lock(&recording->places_lock);
-  for (uint32_t i = 0; is_mine && i < recording->n_changes; i++)
-    recording_collect_place(places, (const void *)(uintptr_t)recording->changes[i].address,
-                            recording->changes[i].bytes);
+  for (uint32_t i = 0; is_mine && i < recording->n_changes; i++) {
+    const struct recording_place *change = &recording->changes[i];
+    recording_collect_place(places, change->holder, change->ptr, change->bytes);
+  }
   if (is_mine) recording->n_changes = 0;
   if (is_due) recording->is_visiting = false;
-  const uint64_t ticks = clock_ticks(recording->recorder.file.uses_counter); /* the order of threads that take some */
+  places->ticks = clock_ticks(recording->recorder.file.uses_counter); /* the order of threads that take some */
   pthread_mutex_unlock(&recording->places_lock);
-  for (size_t i = 0; i < places->n; i++) places->items[i].ticks = ticks;
 }
 
 static void recording_add_places(struct recording *recording)
 {
   struct recording_places places = {0};
   recording_take_places(recording, &places);
-  for (size_t i = 0; !places.has_failed && i < places.n; i++) recorder_add_place(&recording->recorder, places.items[i]);
+  for (size_t i = 0; !places.has_failed && i < places.n; i++) {
+    const struct recording_place *place = &places.items[i];
+    recorder_add_place(&recording->recorder, place->holder,
+                       (struct record_place){places.ticks, (uintptr_t)place->ptr, place->bytes});
+  }
   free(places.items);
   if (places.has_failed) recording_renew_places(recording);
 }

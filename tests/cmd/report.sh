@@ -304,12 +304,15 @@ for growth in segments mapped; do
   echo '{ "stack": [{"type": "recording", "file": "pins.record"}, {"type": "pool", "growth": "'$growth'"}, "device"] }' >pins.json
   run 0 replay --config pins.json pins.csv
   run 0 report --json pins.record -o pins.html
-  python3 - "$work/out" pins.html <<'END' || fail "what pins $growth is wrong"
+  python3 - "$work/out" pins.html $growth <<'END' || fail "what pins $growth is wrong"
 import json, re, sys
 held = json.load(open(sys.argv[1]))["held"]
-table, = held["tables"] # records name no pools
-assert [column["name"] for column in table["columns"]] == ["segment", "size", "live", "blocks", "its largest block"], table
-(address, size, live, blocks, largest), = table["rows"]
+table = held["tables"][1]
+holder = {"segments": "device", "mapped": "pool"}[sys.argv[3]]
+assert [row[:2] for row in held["tables"][0]["rows"]] == [[holder, held["peak_bytes"]]], held
+assert [column["name"] for column in table["columns"]] == ["segment", "size", "live", "blocks", "resource", "its largest block"], table
+(address, size, live, blocks, name, largest), = table["rows"]
+assert name == holder, table
 assert table["heading"].endswith("after event 3") and (live, blocks) == (1 << 20, 1) and largest == "1 MiB since event 3", table
 assert 2 << 20 < size <= held["peak_bytes"] and int(address, 16) % 4096 == 0, table
 assert not re.search('id="column-segments">AAE=<', open(sys.argv[2]).read()), "the map has no grey areas"

@@ -74,14 +74,6 @@ static int held_compare_changes(const void *one, const void *other)
   return a->call < b->call ? -1 : a->call > b->call;
 }
 
-void held_pool_name(uint32_t pool, char name[HELD_NAME_BYTES])
-{
-  if (pool)
-    snprintf(name, HELD_NAME_BYTES, "private (%u, %u)", pool >> 16, pool & UINT16_MAX);
-  else
-    snprintf(name, HELD_NAME_BYTES, "shared");
-}
-
 static struct held_change *held_changes(const struct blocks *blocks, size_t *n_out)
 {
   const struct segments *segments = &blocks->segments;
@@ -103,7 +95,7 @@ static size_t held_add_pool(const struct blocks *blocks, const struct held_chang
                             const struct table_column *columns)
 {
   struct block_levels levels = {.items = calloc(n, sizeof *levels.items)};
-  char name[HELD_NAME_BYTES], line[4 * HELD_BINS];
+  char name[BLOCKS_POOL_NAME_BYTES], line[4 * HELD_BINS];
   uint64_t now = 0, peak = 0;
   uint32_t peak_event = 0;
   const uint32_t pool = changes->pool;
@@ -115,7 +107,7 @@ static size_t held_add_pool(const struct blocks *blocks, const struct held_chang
   }
   const size_t bins = blocks->n_events < HELD_BINS ? blocks->n_events : HELD_BINS;
   json_t *timeline = levels.items ? held_timeline(&levels, blocks->n_events, bins, false) : json_array();
-  held_pool_name(pool, name);
+  blocks_pool_name(blocks, pool, name);
   json_t *row = json_pack("{s:I, s:I, s:I, s:s}", "peak", (json_int_t)peak, "event", (json_int_t)peak_event, "end",
                           (json_int_t)now, "line", text_spark(timeline, peak, bins, line));
   table_add(table, columns, name, row);
@@ -128,12 +120,14 @@ static size_t held_add_pool(const struct blocks *blocks, const struct held_chang
 /* NULL: out of memory. */
 static json_t *held_pools(const struct blocks *blocks)
 {
-  static const struct table_column columns[] = {
-      {"pool", ""},           {"at most*", "peak"},        {"after event", "event"},
-      {"at the end*", "end"}, {"over the events", "line"}, {NULL, NULL}};
+  const struct table_column columns[] = {{blocks_pool_word(blocks), ""}, {"at most*", "peak"},
+                                         {"after event", "event"},       {"at the end*", "end"},
+                                         {"over the events", "line"},    {NULL, NULL}};
+  char heading[32];
   size_t n;
   struct held_change *changes = held_changes(blocks, &n);
-  json_t *table = table_make("Held by each pool", columns);
+  snprintf(heading, sizeof heading, "Held by each %s", blocks_pool_word(blocks));
+  json_t *table = table_make(heading, columns);
   for (size_t i = 0; changes && i < n;) i += held_add_pool(blocks, changes + i, n - i, table, columns);
   free(changes);
   return table;
@@ -179,8 +173,10 @@ json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t
   const struct held held = held_measure(blocks, live, live_peak);
   json_t *tables = json_array();
   held_tell(&held, live[live_peak], sentences);
-  if (blocks->segments.n && !blocks->is_held_told) json_array_append_new(tables, held_pools(blocks));
-  if (blocks->segments.n) json_array_append_new(tables, pins_table(blocks, held.event, sentences));
+  if (blocks->segments.n) {
+    json_array_append_new(tables, held_pools(blocks));
+    json_array_append_new(tables, pins_table(blocks, held.event, sentences));
+  }
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peak_bytes", (json_int_t)held.peak, "peak_event",
                    (json_int_t)held.peak_event, "live_peak_bytes", (json_int_t)held.at_live_peak, "end_bytes",
                    (json_int_t)held.end, "worst_event", (json_int_t)held.event, "worst_bytes", (json_int_t)held.bytes,

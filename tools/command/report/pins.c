@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PINS_ROWS = 12, PINS_LOOKS_PER_EVENT = 64 };
 
@@ -223,9 +224,9 @@ static int pins_compare_idle(const void *one, const void *other)
 static void pins_add_row(const struct blocks *blocks, const struct pin *pin, json_t *table,
                          const struct table_column *columns)
 {
-  char address[24], pool[HELD_NAME_BYTES], by[BLOCKS_STACK_NAME_BYTES + 64], taken[BLOCKS_STACK_NAME_BYTES];
+  char address[24], pool[BLOCKS_POOL_NAME_BYTES], by[BLOCKS_STACK_NAME_BYTES + 64], taken[BLOCKS_STACK_NAME_BYTES];
   snprintf(address, sizeof address, "%#" PRIx64, pin->segment->address);
-  held_pool_name(pin->segment->pool, pool);
+  blocks_pool_name(blocks, pin->segment->pool, pool);
   int used = snprintf(by, sizeof by, "%s since event %u", UNITS_BYTES(pin->largest->bytes), pin->largest->from);
   if (pin->largest->stack && used > 0) {
     used += snprintf(by + used, sizeof by - (size_t)used, ", ");
@@ -266,20 +267,23 @@ static void pins_tell(const struct pins *pins, uint32_t event, size_t n_pinned, 
         n, text_plural(n), event, unused, unused == 1 ? "has" : "have", UNITS_BYTES(unused_bytes));
 }
 
-enum { PINS_POOL = 4, PINS_TAKEN = 6, PINS_COLUMNS = 7 };
+enum { PINS_COLUMNS = 7 };
 
-/* Records of hipmm name no private pools, and only some of PyTorch's snapshots have call stacks. */
+/* Only some of PyTorch's snapshots have the call stacks that took segments. */
 static void pins_choose_columns(const struct blocks *blocks, struct table_column columns[PINS_COLUMNS + 1])
 {
-  static const struct table_column all[PINS_COLUMNS] = {
-      {"segment", ""},  {"size*", "bytes"},          {"live*", "live"},    {"blocks", "blocks"},
-      {"pool", "pool"}, {"its largest block", "by"}, {"taken by", "taken"}};
+  const struct table_column all[PINS_COLUMNS + 1] = {{"segment", ""},
+                                                     {"size*", "bytes"},
+                                                     {"live*", "live"},
+                                                     {"blocks", "blocks"},
+                                                     {blocks_pool_word(blocks), "pool"},
+                                                     {"its largest block", "by"},
+                                                     {"taken by", "taken"},
+                                                     {NULL, NULL}};
   bool has_stacks = false;
-  size_t n = 0;
   for (size_t i = 0; i < blocks->segments.n; i++) has_stacks = has_stacks || blocks->segments.items[i].stack;
-  for (size_t i = 0; i < PINS_COLUMNS; i++)
-    if ((i != PINS_POOL || !blocks->is_held_told) && (i != PINS_TAKEN || has_stacks)) columns[n++] = all[i];
-  columns[n].name = NULL;
+  memcpy(columns, all, sizeof all);
+  if (!has_stacks) columns[PINS_COLUMNS - 1].name = NULL;
 }
 
 /* What keeps segments that are mostly idle. */

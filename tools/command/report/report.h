@@ -49,10 +49,6 @@ json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_
  * the log does not tell it. */
 json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t live_peak, json_t *sentences);
 
-/* A segment's private pool, for people. */
-enum { HELD_NAME_BYTES = 48 };
-void held_pool_name(uint32_t pool, char name[HELD_NAME_BYTES]);
-
 /* The most, or the least, in each of equal parts of the events. There is a level. */
 json_t *held_timeline(const struct block_levels *levels, size_t n_events, size_t bins, bool is_least);
 

@@ -172,10 +172,15 @@ static bool blocks_sum_segments(struct blocks *blocks)
 
 static bool blocks_add_segment(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
-  struct segments *segments = &reader->blocks->segments;
-  uint32_t stack;
-  if (!blocks_stack(reader, row, rows, &stack) ||
-      !segments_hold(segments, (uint32_t)reader->blocks->n_events, row->pointer, row->bytes, row->pool))
+  struct blocks *blocks = reader->blocks;
+  struct segments *segments = &blocks->segments;
+  char holder[256] = "";
+  size_t bytes;
+  const char *tag = blocks->is_held_told ? trace_rows_tag(rows, row, &bytes) : NULL;
+  uint32_t stack, pool = row->pool;
+  if (tag) snprintf(holder, sizeof holder, "%.*s", (int)bytes, tag);
+  if ((tag && !stack_texts_add(&blocks->holders, holder, &pool)) || !blocks_stack(reader, row, rows, &stack) ||
+      !segments_hold(segments, (uint32_t)blocks->n_events, row->pointer, row->bytes, pool))
     return false;
   if (row->bytes) segments->items[segments->n - 1].stack = stack;
   return true;
@@ -324,6 +329,7 @@ static void blocks_clear(struct blocks *blocks)
   free(blocks->held.items);
   free(blocks->device_free.items);
   segments_clear(&blocks->segments);
+  stack_texts_clear(&blocks->holders);
   free(blocks->marks);
   stack_texts_clear(&blocks->mark_names);
   stack_texts_clear(&blocks->tag_names);
@@ -350,4 +356,20 @@ void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, 
     stack_frames_name(text, name, name_bytes);
   else
     snprintf(name, name_bytes, "(no call stack recorded)");
+}
+
+void blocks_pool_name(const struct blocks *blocks, uint32_t pool, char name[BLOCKS_POOL_NAME_BYTES])
+{
+  const char *holder = blocks->is_held_told ? stack_texts_get(&blocks->holders, pool) : NULL;
+  if (holder)
+    snprintf(name, BLOCKS_POOL_NAME_BYTES, "%s", holder);
+  else if (pool)
+    snprintf(name, BLOCKS_POOL_NAME_BYTES, "private (%u, %u)", pool >> 16, pool & UINT16_MAX);
+  else
+    snprintf(name, BLOCKS_POOL_NAME_BYTES, "shared");
+}
+
+const char *blocks_pool_word(const struct blocks *blocks)
+{
+  return blocks->is_held_told ? "resource" : "pool";
 }

@@ -69,8 +69,9 @@ struct blocks {
   struct block_failure first_failure;    /* if there are failures */
   struct block_levels held, device_free; /* empty: the log does not tell */
   bool is_held_told;                     /* the log tells what is held; else `held` is the sum of the segments */
-  struct segments segments;              /* if the log names them */
-  struct block_mark *marks;              /* in order of their begin */
+  struct segments segments; /* if the log names them; their pools are numbers in `holders` where what is held is told */
+  struct stack_texts holders;
+  struct block_mark *marks; /* in order of their begin */
   size_t n_marks, marks_capacity;
   size_t more_marks; /* that were left out */
   struct stack_texts mark_names;
@@ -114,9 +115,13 @@ static inline uint32_t blocks_tag(const struct blocks *blocks, const struct bloc
 /* "(others)" for BLOCKS_OTHERS; NULL for 0. Valid until the next call. */
 const char *blocks_tag_name(const struct blocks *blocks, uint32_t tag);
 
-enum { BLOCKS_STACK_NAME_BYTES = 240 };
+enum { BLOCKS_STACK_NAME_BYTES = 240, BLOCKS_POOL_NAME_BYTES = 256 };
 
 /* What a stack is called, for people; see stack_frames_name(). */
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes);
+
+/* What a segment's pool is called, and what it is. */
+void blocks_pool_name(const struct blocks *blocks, uint32_t pool, char name[BLOCKS_POOL_NAME_BYTES]);
+const char *blocks_pool_word(const struct blocks *blocks);
 
 #endif

@@ -317,15 +317,17 @@ static struct trace_row record_row_of(const struct record_reader *record, const 
 }
 
 /* Memory is at addresses, or no longer. */
-static struct trace_row record_place_row(const struct record_reader *record, const struct record_event *event)
+static struct trace_row record_place_row(const struct record_reader *record, const struct record_run *run)
 {
+  const struct record_event *event = &run->cursor.event;
   const bool is_there = (int64_t)event->bytes > 0;
   return (struct trace_row){
       .action = is_there ? TRACE_HOLD : TRACE_RELEASE,
       .space = {.process = record->head.process, .device = record->head.device, .memory = TRACE_DEVICE_MEMORY},
       .pointer = event->ptr,
       .bytes = is_there ? event->bytes : -event->bytes,
-      .nanoseconds = record_time(record, event->ticks)};
+      .nanoseconds = record_time(record, event->ticks),
+      .tags = run->cursor.holder};
 }
 
 /* The next row of what is held, or of what the device has left. */
@@ -397,7 +399,7 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
     if (event.action == RECORD_HELD)
       record_hold(record, (struct record_held){event.ticks, event.bytes, event.ptr});
     else
-      *row_out = event.action == RECORD_PLACE ? record_place_row(record, &event) : record_row_of(record, run);
+      *row_out = event.action == RECORD_PLACE ? record_place_row(record, run) : record_row_of(record, run);
     if (record_advance(record, run))
       record_settle(record, run, run->place);
     else

@@ -49,7 +49,7 @@ struct trace_row {
       nanoseconds; /* since 1970; of RMM's CSV since midnight of the log's first day, UTC; TRACE_NO_TIME: not known */
   uint32_t thread; /* 0: not known */
   uint32_t stack;  /* number of a call stack; 0: none */
-  uint32_t tags;   /* number of the text of the thread's tags; 0: none */
+  uint32_t tags;   /* number of the text of the thread's tags, or of the resource that has a segment; 0: none */
   uint64_t stack_sample; /* of the log: what a stack stands for, as in stack_sample.h */
 };
 
