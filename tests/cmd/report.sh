@@ -365,6 +365,47 @@ prints '^  are held, 25 MiB (52 %) of them idle.$'
 # Seven steps in units of 2 MiB: the events between them, and the differences.
 are held '7 21 0 8 0 10 1 10 1 20 2 21 0 30 0 11' segments.html
 
+# Blocks that are freed and wait for other streams: those of which the next event of a block finds no end.
+python3 - <<'END' || exit 99
+import json, random
+random.seed(7)
+events, live, waiting, levels = [], {}, {}, []
+def add(action, block, sizes):
+    events.append({"action": action, "addr": 4096 * block, "size": sizes[block], "stream": 0, "time_us": 10**15 + len(events)})
+for step in range(900):
+    for block in [block for block in waiting if random.random() < 0.3 or step == 899]:
+        add("free_completed", block, waiting)
+        del waiting[block]
+    if events: levels.append(sum(waiting.values())) # after the last event
+    block = random.randrange(1, 200)
+    if block in live:
+        add("free_requested", block, live)
+        waiting[block] = live.pop(block)
+        if random.random() < 0.8:
+            add("free_completed", block, waiting)
+            del waiting[block]
+    elif block not in waiting:
+        live[block] = random.randrange(1, 4096)
+        add("alloc", block, live)
+    else: # no event
+        levels.pop()
+events.insert(0, {"action": "segment_alloc", "addr": 0, "size": 1 << 20, "stream": 0, "time_us": 10**15})
+events.insert(0, {"action": "free_completed", "addr": 4096, "size": 1, "stream": 0, "time_us": 10**15}) # of before the history
+segment = {"address": 0, "total_size": 1 << 20, "blocks": []}
+json.dump({"device_traces": [events], "segments": [segment]}, open("waits.json", "w"))
+json.dump([max(levels), levels.index(max(levels))], open("levels.json", "w"))
+END
+run 0 report --json waits.json
+python3 - "$work/out" levels.json <<'END' || fail "what waits for other streams is wrong"
+import json, sys
+report, (most, event) = (json.load(open(name)) for name in sys.argv[1:])
+assert most > 4096 and report["held"]["waiting_peak_bytes"] == most, (report["held"], most, event)
+sentence, = (text for text in report["findings"] if "wait for other streams" in text)
+assert sentence.endswith(f"after event {event}."), (sentence, event)
+END
+run 0 report --json segments.json
+is held.waiting_peak_bytes 0
+
 # Pools that the segments at the end tell, or the event of a release; names that are long or no UTF-8; and a step with many others
 # in it.
 python3 - <<'END' || exit 99

@@ -26,7 +26,10 @@ struct blocks_reader {
   const struct trace_rows *lines_of;
   struct key_map lines; /* of the stacks of that log: see stack_texts_copy() */
   const struct trace_rows *tags_of;
-  uint32_t tags, tag; /* of that log, and their innermost: those of the block before, mostly */
+  uint32_t tags, tag;     /* of that log, and their innermost: those of the block before, mostly */
+  struct key_map waiting; /* bytes by address of what was freed and is not complete */
+  uint64_t waiting_bytes;
+  bool completes; /* the log tells what is complete */
   int64_t first_time;
   size_t n_open;
   uint32_t open_marks[BLOCKS_OPEN_MARKS]; /* those that have not ended, in order, without those of tags */
@@ -135,10 +138,28 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
   return blocks_note_tag(reader, row, rows);
 }
 
+/* Called when all that follows the last event has been read. */
+static void blocks_note_waiting(struct blocks_reader *reader)
+{
+  struct blocks *blocks = reader->blocks;
+  if (reader->waiting_bytes <= blocks->waiting_peak) return;
+  blocks->waiting_peak = reader->waiting_bytes;
+  blocks->waiting_event = (uint32_t)blocks->n_events - 1;
+}
+
+static bool blocks_free(struct blocks_reader *reader, const struct trace_row *row, struct block *block)
+{
+  block->to = (uint32_t)reader->blocks->n_events - 1;
+  if (!row->waits || !block->bytes || key_map_get(&reader->waiting, block->address)) return true;
+  reader->waiting_bytes += block->bytes;
+  return key_map_put(&reader->waiting, block->address, block->bytes);
+}
+
 static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
   struct blocks *blocks = reader->blocks;
   struct trace_pair pair;
+  blocks_note_waiting(reader);
   if (!blocks_add_event(reader, row->nanoseconds)) return false;
   const uint64_t mark = key_map_get(&reader->tag_marks, row->thread);
   if (mark) blocks->marks[mark - 1].to = (uint32_t)blocks->n_events; /* the thread may end without a word */
@@ -147,10 +168,8 @@ static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row
     blocks->first_failure = (struct block_failure){row->bytes, (uint32_t)blocks->n_events - 1};
   if (!trace_live_note(&reader->live, row, &pair)) return false;
   if (row->action == TRACE_ALLOCATE) return !pair.slot || blocks_allocate(reader, row, &pair, rows);
-  if (pair.slot)
-    blocks->items[reader->live.blocks[pair.slot].item].to = (uint32_t)blocks->n_events - 1;
-  else
-    blocks->unmatched_frees += row->action == TRACE_FREE && row->pointer;
+  if (pair.slot) return blocks_free(reader, row, &blocks->items[reader->live.blocks[pair.slot].item]);
+  blocks->unmatched_frees += row->action == TRACE_FREE && row->pointer;
   return true;
 }
 
@@ -235,6 +254,10 @@ static bool blocks_add_other(struct blocks_reader *reader, const struct trace_ro
   switch (row->action) {
   case TRACE_HELD: return blocks->is_held_told = true, blocks_add_level(&blocks->held, row->bytes, event);
   case TRACE_DEVICE_FREE: return blocks_add_level(&blocks->device_free, row->bytes, event);
+  case TRACE_COMPLETE:
+    reader->completes = true;
+    reader->waiting_bytes -= key_map_extract(&reader->waiting, row->pointer);
+    return true;
   case TRACE_HOLD:
     if (row->bytes > BLOCKS_MOST_BYTES) return true;
     if (blocks->is_held_told && blocks->segments.n_held == BLOCKS_MOST_SEGMENTS) return true;
@@ -304,7 +327,13 @@ bool blocks_read(struct blocks_list *list, struct trace_logs *logs)
   if (good && !readers.list.n && !blocks_readers_find(&readers, &nowhere)) good = false, say("out of memory");
   for (size_t i = 0; i < readers.list.n; i++) {
     struct blocks_reader *reader = &readers.items[i];
+    reader->blocks = &readers.list.items[i]; /* they may have moved */
+    if (reader->completes)
+      blocks_note_waiting(reader);
+    else
+      reader->blocks->waiting_peak = 0;
     trace_live_clear(&reader->live);
+    key_map_clear(&reader->waiting);
     key_map_clear(&reader->streams);
     key_map_clear(&reader->threads);
     key_map_clear(&reader->logs);

@@ -14,6 +14,7 @@ enum trace_action {
   /* Not of the program's blocks: only who asks with trace_rows_want_all() gets the following. */
   TRACE_HOLD,        /* the allocator took a segment from the driver */
   TRACE_RELEASE,     /* and gave it back, or a part */
+  TRACE_COMPLETE,    /* a block that a free with `waits` gave back can be used again */
   TRACE_HELD,        /* it holds `bytes` in all now */
   TRACE_DEVICE_FREE, /* the device has `bytes` that nobody uses */
   TRACE_MARK,        /* the program begins what the text of `tags` or `stack` names in its first line, such as a step */
@@ -43,6 +44,7 @@ bool trace_space_is(const struct trace_space *one, const struct trace_space *oth
 struct trace_row {
   enum trace_action action;
   uint32_t pool; /* of a segment: the private pool that has it; 0: none, or not known */
+  bool waits;    /* of a free: the allocator keeps the block until its TRACE_COMPLETE */
   struct trace_space space;
   uint64_t pointer, bytes, stream;
   int64_t

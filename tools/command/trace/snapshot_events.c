@@ -64,10 +64,10 @@ static bool snapshot_action(const struct tree_value *entry, enum trace_action *a
   static const struct {
     const char *name;
     enum trace_action action;
-  } actions[] = {{"alloc", TRACE_ALLOCATE},       {"free_requested", TRACE_FREE},  {"free", TRACE_FREE},
-                 {"oom", TRACE_ALLOCATE_FAILURE}, {"segment_alloc", TRACE_HOLD},   {"segment_map", TRACE_HOLD},
-                 {"segment_free", TRACE_RELEASE}, {"segment_unmap", TRACE_RELEASE}};
-  static const char *const others[] = {"free_completed", "snapshot", "workspace_snapshot"};
+  } actions[] = {{"alloc", TRACE_ALLOCATE},       {"free_requested", TRACE_FREE},   {"free", TRACE_FREE},
+                 {"oom", TRACE_ALLOCATE_FAILURE}, {"segment_alloc", TRACE_HOLD},    {"segment_map", TRACE_HOLD},
+                 {"segment_free", TRACE_RELEASE}, {"segment_unmap", TRACE_RELEASE}, {"free_completed", TRACE_COMPLETE}};
+  static const char *const others[] = {"snapshot", "workspace_snapshot"};
   const struct tree_value *action = tree_get(entry, "action", TREE_TEXT), *stage = tree_get(entry, "stage", TREE_TEXT);
   for (size_t i = 0; action && i < sizeof actions / sizeof *actions; i++)
     if (tree_text_is(action, actions[i].name)) return *action_out = actions[i].action, true;
@@ -113,6 +113,7 @@ bool snapshot_read_event(struct snapshot *snapshot, const struct tree_value *ent
   if (time >= 0 && time <= INT64_MAX / 1000) row->nanoseconds = time * 1000;
   bool is_read = snapshot_action(entry, &row->action, &is_known);
   snapshot->n_unknown += !is_read && !is_known;
+  row->waits = row->action == TRACE_FREE && tree_text_is(tree_get(entry, "action", TREE_TEXT), "free_requested");
   if (row->action == TRACE_ALLOCATE_FAILURE) row->pointer = 0;
   if (row->action == TRACE_HOLD || row->action == TRACE_RELEASE) row->pool = snapshot_pool(entry);
   if (row->action == TRACE_HOLD && !row->pool) row->pool = (uint32_t)key_map_get(&snapshot->pools, (uintptr_t)entry);
