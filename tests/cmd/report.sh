@@ -274,6 +274,8 @@ for event in snapshot["device_traces"][0]:
     if event["action"] in ("alloc", "free_requested"): levels.append((held - live, held))
     most = max(most, held)
 told = report["held"]
+ends = [block for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] == "active_allocated"]
+assert told["rounded_bytes"] == sum(block["size"] - block["requested_size"] for block in ends) > 0, told
 assert told["peak_bytes"] == told["end_bytes"] == most == held == sum(s["total_size"] for s in snapshot["segments"]), told
 assert (told["worst_bytes"] - told["worst_live_bytes"], told["worst_bytes"]) == max(levels), told
 most = max(idle for idle, _ in pinned)

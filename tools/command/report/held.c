@@ -166,8 +166,11 @@ static void held_tell_free(const struct blocks *blocks, json_t *sentences)
                       (unsigned)blocks_event(blocks, least->event));
 }
 
-static void held_tell_waiting(const struct blocks *blocks, json_t *sentences)
+static void held_tell_blocks(const struct blocks *blocks, json_t *sentences)
 {
+  if (blocks->rounded_bytes)
+    output_add_sentence(sentences, "Blocks that are live at the end take %s more than was asked for: that is rounding.",
+                        UNITS_BYTES(blocks->rounded_bytes));
   if (blocks->waiting_peak)
     output_add_sentence(
         sentences,
@@ -183,14 +186,15 @@ json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t
   const struct held held = held_measure(blocks, live, live_peak);
   json_t *tables = json_array();
   held_tell(&held, live[live_peak], sentences);
-  held_tell_waiting(blocks, sentences);
+  held_tell_blocks(blocks, sentences);
   if (blocks->segments.n) {
     json_array_append_new(tables, held_pools(blocks));
     json_array_append_new(tables, pins_table(blocks, held.event, sentences));
   }
-  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peak_bytes", (json_int_t)held.peak, "peak_event",
-                   (json_int_t)held.peak_event, "live_peak_bytes", (json_int_t)held.at_live_peak, "end_bytes",
-                   (json_int_t)held.end, "worst_event", (json_int_t)held.event, "worst_bytes", (json_int_t)held.bytes,
-                   "worst_live_bytes", (json_int_t)held.live_bytes, "waiting_peak_bytes",
-                   (json_int_t)blocks->waiting_peak, "tables", tables);
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peak_bytes", (json_int_t)held.peak,
+                   "peak_event", (json_int_t)held.peak_event, "live_peak_bytes", (json_int_t)held.at_live_peak,
+                   "end_bytes", (json_int_t)held.end, "worst_event", (json_int_t)held.event, "worst_bytes",
+                   (json_int_t)held.bytes, "worst_live_bytes", (json_int_t)held.live_bytes, "waiting_peak_bytes",
+                   (json_int_t)blocks->waiting_peak, "rounded_bytes", (json_int_t)blocks->rounded_bytes, "tables",
+                   tables);
 }

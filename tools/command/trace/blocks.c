@@ -254,6 +254,7 @@ static bool blocks_add_other(struct blocks_reader *reader, const struct trace_ro
   switch (row->action) {
   case TRACE_HELD: return blocks->is_held_told = true, blocks_add_level(&blocks->held, row->bytes, event);
   case TRACE_DEVICE_FREE: return blocks_add_level(&blocks->device_free, row->bytes, event);
+  case TRACE_ROUNDED: return blocks->rounded_bytes += row->bytes < BLOCKS_MOST_BYTES ? row->bytes : 0, true;
   case TRACE_COMPLETE:
     reader->completes = true;
     reader->waiting_bytes -= key_map_extract(&reader->waiting, row->pointer);

@@ -71,6 +71,7 @@ struct blocks {
   bool is_held_told;                     /* the log tells what is held; else `held` is the sum of the segments */
   struct segments segments; /* if the log names them; their pools are numbers in `holders` where what is held is told */
   struct stack_texts holders;
+  uint64_t rounded_bytes;   /* that the blocks which are live at the end have more than was asked for */
   uint64_t waiting_peak;    /* bytes that the program has freed and the allocator cannot use yet, at most: */
   uint32_t waiting_event;   /* after this event */
   struct block_mark *marks; /* in order of their begin */

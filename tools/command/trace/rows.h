@@ -16,6 +16,7 @@ enum trace_action {
   TRACE_RELEASE,     /* and gave it back, or a part */
   TRACE_COMPLETE,    /* a block that a free with `waits` gave back can be used again */
   TRACE_HELD,        /* it holds `bytes` in all now */
+  TRACE_ROUNDED,     /* the blocks that are live now have `bytes` more than was asked for */
   TRACE_DEVICE_FREE, /* the device has `bytes` that nobody uses */
   TRACE_MARK,        /* the program begins what the text of `tags` or `stack` names in its first line, such as a step */
   TRACE_MARK_END

@@ -147,6 +147,19 @@ static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_val
   return true;
 }
 
+/* A block that is live at the end has `bytes` more than was asked for. False: out of memory. */
+static bool snapshot_add_rounding(struct snapshot *snapshot, uint64_t bytes)
+{
+  const struct trace_row row = {
+      .action = TRACE_ROUNDED, .space = snapshot_space(snapshot), .bytes = bytes, .nanoseconds = TRACE_NO_TIME};
+  struct trace_row *last = snapshot->n_after ? &snapshot->after[snapshot->n_after - 1] : NULL;
+  if (last && trace_space_is(&last->space, &row.space)) return last->bytes += bytes, true;
+  if (!array_grow(&snapshot->after, snapshot->n_after, &snapshot->after_capacity, sizeof *snapshot->after))
+    return false;
+  snapshot->after[snapshot->n_after++] = row;
+  return true;
+}
+
 /* The blocks that live, and that no event allocated. Older releases do not write a block's address, and have its call stack
  * in a list "history". */
 static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_value *segment)
@@ -169,9 +182,9 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
     row.bytes = (uint64_t)tree_get_number(block, "requested_size", (int64_t)size);
     if (!trace_live_note(&snapshot->live, &row, &pair)) return false;
     row.action = TRACE_ALLOCATE;
-    if (!pair.slot && tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
-        !snapshot_add_before(snapshot, row, frames))
-      return false;
+    bool is_live = tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated");
+    if (!pair.slot && is_live && !snapshot_add_before(snapshot, row, frames)) return false;
+    if (is_live && size > row.bytes && !snapshot_add_rounding(snapshot, size - row.bytes)) return false;
     address += size;
   }
   return true;
