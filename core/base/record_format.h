@@ -28,8 +28,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RECORD_MAGIC   "hipmm record 3\n"
-#define RECORD_MAGIC_2 "hipmm record 2\n" /* without tags, else the same */
+#define RECORD_MAGIC   "hipmm record 4\n"
+#define RECORD_MAGIC_3 "hipmm record 3\n" /* without places, else the same */
+#define RECORD_MAGIC_2 "hipmm record 2\n" /* also without tags */
 #define RECORD_MAGIC_1 "hipmm record 1\n" /* also without held memory */
 
 enum {
@@ -40,6 +41,7 @@ enum {
   RECORD_MOST_EVENT_BYTES = 2 + 3 * 8 + 9 + 4,
   RECORD_PUT_BYTES = RECORD_MOST_EVENT_BYTES + 8, /* the room that record_put() needs */
   RECORD_MOST_TAG_BYTES = 255,
+  RECORD_MOST_NAME_BYTES = 255,
   RECORD_MOST_TEXT_BYTES = 1 << 14
 };
 
@@ -72,7 +74,8 @@ enum record_action {
   RECORD_ALLOCATE_FAILURE,
   RECORD_FREE,
   RECORD_FREE_FAILURE, /* the upstream refused the free of the event before it, of the same thread and pointer */
-  RECORD_HELD          /* of a meta event, in no head */
+  RECORD_HELD,         /* this and the next: of meta events, in no head */
+  RECORD_PLACE
 };
 
 enum record_head_bits {
@@ -91,8 +94,9 @@ enum record_meta {
   RECORD_META_THREAD, /* 4 bytes: the thread of the events that follow */
   RECORD_META_STACK, /* 4 bytes: the number of a stack trace; 4 bytes: the length of its text; the text, a line a frame */
   RECORD_META_HELD, /* a struct record_held */
-  RECORD_META_TAGS  /* of the block's events that follow; a block begins without: a byte, the length of their text; the
-                        text, which has a line for each tag, the outermost first */
+  RECORD_META_TAGS, /* of the block's events that follow; a block begins without: a byte, the length of their text; the
+                       text, which has a line for each tag, the outermost first */
+  RECORD_META_PLACE /* a struct record_place; a byte, the length of a name; the name of the resource that has it there */
 };
 
 /* What the sources of the device hold; the next event is the first for which that is so. */
@@ -102,10 +106,20 @@ struct record_held {
   uint64_t device_free_bytes; /* of the device; UINT64_MAX: not known */
 };
 
+/* What is held is at these addresses for the events that follow; with negative `bytes` no longer. */
+struct record_place {
+  uint64_t ticks, address;
+  int64_t
+      bytes; /* RECORD_NOWHERE, and address 0: all places before it are forgotten, and those that there are follow */
+};
+
+#define RECORD_NOWHERE INT64_MIN
+
 struct record_event {
   enum record_action action;
-  uint64_t ticks, ptr, bytes, stream; /* of RECORD_HELD `ptr` is device_free_bytes */
-  uint32_t stack;                     /* 0: not recorded */
+  uint64_t ticks, ptr, bytes,
+      stream;     /* of RECORD_HELD `ptr` is device_free_bytes; of RECORD_PLACE `bytes` has a sign */
+  uint32_t stack; /* 0: not recorded */
 };
 
 /* What the next event of a block refers to. A block begins with {.ticks = those of its head}. */

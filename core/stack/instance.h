@@ -194,9 +194,14 @@ void instance_services_fill(struct instance *instance);
 /* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
 void held_watch_notify(const struct instance *source, int64_t bytes, int64_t held_bytes);
 
-/* services->watch_held and services->unwatch_held. */
+/* services->place, visit_places, watch_held and unwatch_held. */
+void held_watch_place(const struct hipmm_services *services, const void *ptr, int64_t bytes);
+enum hipmm_status held_watch_visit(const struct hipmm_services *services,
+                                   void (*visitor)(void *closure, const char *holder, const void *ptr, int64_t bytes),
+                                   void *closure);
 enum hipmm_status held_watch_add(const struct hipmm_services *services,
                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                 void (*placed)(void *closure, const char *holder, const void *ptr, int64_t bytes),
                                  void *closure);
 void held_watch_remove(const struct hipmm_services *services);
 

@@ -51,12 +51,21 @@ static void instance_services_count_held(const struct hipmm_services *services, 
   held_watch_notify(instance, bytes, now);
 }
 
+/* A block that was tracked, or with negative bytes is no longer. Where the driver's own pool is counted, its blocks are
+ * not what the stack holds. */
+static void instance_services_count_block(const struct hipmm_services *services, const void *ptr, int64_t bytes)
+{
+  instance_services_count_held(services, bytes);
+  if (!(instance_of_services(services)->node->plugin->descriptor.flags & HIPMM_PLUGIN_RECOUNTS))
+    held_watch_place(services, ptr, bytes);
+}
+
 static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)
 {
   if (!block_map_insert(&instance_of_services(services)->block_map, ptr, bytes))
     return error_refuse(HIPMM_E_OUT_OF_MEMORY, services->name, "no host memory left to record a block of {0:bytes}",
                         bytes, 0, 0);
-  instance_services_count_held(services, (int64_t)bytes);
+  instance_services_count_block(services, ptr, (int64_t)bytes);
   return HIPMM_OK;
 }
 
@@ -69,7 +78,7 @@ static enum hipmm_status instance_services_untrack(const struct hipmm_services *
   if (status == HIPMM_E_SIZE)
     return error_refuse(status, services->name, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
                         (uintptr_t)ptr, block.bytes, bytes);
-  instance_services_count_held(services, -(int64_t)block.bytes);
+  instance_services_count_block(services, block.ptr, -(int64_t)block.bytes);
   *bytes_out = block.bytes;
   return HIPMM_OK;
 }
@@ -85,7 +94,7 @@ static enum hipmm_status instance_services_untrack_any(const struct hipmm_servic
                                                        struct hipmm_block *block_out)
 {
   if (!block_map_remove_any(&instance_of_services(services)->block_map, block_out)) return HIPMM_E_POINTER;
-  instance_services_count_held(services, -(int64_t)block_out->bytes);
+  instance_services_count_block(services, block_out->ptr, -(int64_t)block_out->bytes);
   return HIPMM_OK;
 }
 
@@ -137,5 +146,7 @@ void instance_services_fill(struct instance *instance)
   services.leave_program = attempt_leave_program;
   services.ask_program = attempt_ask_program;
   services.check_wait = instance_services_check_wait;
+  services.place = held_watch_place;
+  services.visit_places = held_watch_visit;
   instance->services = services;
 }

@@ -264,7 +264,8 @@ struct hipmm_ops {
    * order of addresses. The chunks stay as long as the block is allocated, and until this op returns no other op, such
    * as suspend, takes their memory. The visitor may call mapping->export_chunk of the upstream, and no other function
    * of hipmm. It returns nonzero once the chunks of the block up to this one are exported to other processes: then
-   * suspend leaves the block its memory while it is allocated. NULL: this type maps no memory. */
+   * suspend leaves the block its memory while it is allocated. With `ptr` NULL: every chunk that has an address now, in any
+   * order; what the visitor returns does not count. NULL: this type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 
@@ -644,11 +645,14 @@ struct hipmm_services {
 
   /* Calls `changed` at once, with 0 bytes and no name; and then until unwatch whenever a source below this resource takes
    * `bytes` more from the runtime, or gives them back (negative). `changed` gets the source's name, and the bytes that
-   * the sources of its device hold then. It may be called under locks of resources below, and calls no function of
-   * hipmm. One watch for each resource. unwatch waits until no thread is in `changed`. HIPMM_E_OUT_OF_MEMORY without host
-   * memory. */
+   * the sources of its device hold then. `placed`, unless it is NULL, is called whenever memory that the resource
+   * `holder` below has is at `ptr` from now on, or no longer (negative `bytes`): a block of a source, or what a pool has
+   * mapped. The name lasts as long as the watch. Where memory is when the watch begins, visit_places tells. Both may be called under locks of resources below, and call no
+   * function of hipmm. One watch for each resource. unwatch waits until no thread is in them. HIPMM_E_OUT_OF_MEMORY
+   * without host memory. */
   enum hipmm_status (*watch_held)(const struct hipmm_services *services,
                                   void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                  void (*placed)(void *closure, const char *holder, const void *ptr, int64_t bytes),
                                   void *closure);
   void (*unwatch_held)(const struct hipmm_services *services);
 
@@ -689,6 +693,17 @@ struct hipmm_services {
    * read atomically, is 0, no thread of the process has had a tag, and the call can be spared: see hipmm_tags(). */
   const char *(*tags)(const struct hipmm_services *services);
   const uint32_t *tags_used;
+
+  /* For a resource that maps chunks of its upstream: the memory of a chunk is at `ptr` from now on, or no longer (negative
+   * `bytes`). A chunk is at one place. Costs a load while nobody watches; track and untrack tell the same of blocks. */
+  void (*place)(const struct hipmm_services *services, const void *ptr, int64_t bytes);
+
+  /* Calls `visitor` for the places of all memory that the resources below hold, except memory whose addresses nobody told
+   * (count_held), and blocks of a source with HIPMM_PLUGIN_RECOUNTS. What changes meanwhile may be there or not; the watch
+   * is told of it. `visitor` calls no function of hipmm. HIPMM_E_STATE, and a part was visited: see check_wait. */
+  enum hipmm_status (*visit_places)(const struct hipmm_services *services,
+                                    void (*visitor)(void *closure, const char *holder, const void *ptr, int64_t bytes),
+                                    void *closure);
 };
 
 #define HIPMM_MOST_TAG_BYTES 255

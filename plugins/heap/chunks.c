@@ -56,12 +56,23 @@ uint32_t chunks_next(const struct chunks *chunks, uint64_t *at, uint64_t end, ui
   return id;
 }
 
+/* The chunk's memory is, or is no longer, where its current mapping is. */
+static void chunks_tell_place(const struct chunks *chunks, uint32_t id, bool is_there)
+{
+  const int64_t bytes = (int64_t)chunk_bytes(chunks, id);
+  if (!chunk_of(chunks, id)->current || chunk_of(chunks, id)->is_away) return;
+  chunks->services->place(chunks->services, (const void *)(uintptr_t)chunk_address(chunks, id),
+                          is_there ? bytes : -bytes);
+}
+
 /* `mapping`, or no mapping for 0, becomes the current one. */
 static void chunks_set_current(struct chunks *chunks, uint32_t id, uint32_t mapping)
 {
   struct chunk *chunk = chunk_of(chunks, id);
+  chunks_tell_place(chunks, id, false);
   addresses_set_committed(&chunks->addresses, mapping ? mapping : chunk->current, chunk->granules, mapping != 0);
   chunk->current = mapping;
+  chunks_tell_place(chunks, id, true);
 }
 
 /* The driver's part of a mapping. */
@@ -298,6 +309,7 @@ enum hipmm_status chunk_suspend(struct chunks *chunks, uint32_t id)
     status = chunks_remove_mapping(chunks, id, alias);
   if (!status && !chunk->is_away && chunk->current) status = chunks_unmap(chunks, id, chunk->current);
   if (status) return status;
+  chunks_tell_place(chunks, id, false);
   chunk->is_away = true;
   return chunks_destroy(chunks, id);
 }
@@ -314,6 +326,7 @@ enum hipmm_status chunk_resume(struct chunks *chunks, uint32_t id)
   /* Without a mapping it waits in the list `unmapped`. */
   enum hipmm_status status = chunk->current ? chunks_map(chunks, id, chunk->current) : HIPMM_OK;
   chunk->is_away = status != HIPMM_OK;
+  chunks_tell_place(chunks, id, true);
   return status;
 }
 
@@ -353,6 +366,7 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
 static void chunks_close_chunk(struct chunks *chunks, uint32_t id)
 {
   const struct chunk *chunk = chunk_of(chunks, id);
+  chunks_tell_place(chunks, id, false);
   while (chunk->mappings &&
          (!chunks_remove_mapping(chunks, id, chunk->mappings) || !chunks_remove_mapping(chunks, id, chunk->mappings)))
     continue;

@@ -83,7 +83,7 @@ static enum hipmm_status hooks_create(const struct hipmm_services *services, con
   *self =
       (struct hooks){services, upstreams[0], wanted->hooks, wanted->hooks->kinds ? wanted->hooks->kinds : UINT64_MAX};
   enum hipmm_status status =
-      self->kinds & of_sources ? services->watch_held(services, hooks_notify_of_source, self) : HIPMM_OK;
+      self->kinds & of_sources ? services->watch_held(services, hooks_notify_of_source, NULL, self) : HIPMM_OK;
   if (status)
     services->host_free(services, self, sizeof *self);
   else

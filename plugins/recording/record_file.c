@@ -95,6 +95,7 @@ static void record_file_rotate(struct record_file *file)
   struct record_file old = {.head = head, .uses_counter = file->uses_counter};
   record_file_end(&old);
   log_file_close(&before);
+  file->part_begins(file);
 }
 
 /* ---- Blocks ---- */
@@ -145,6 +146,7 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
   if (!code) {
     file->copied_bytes += RECORD_BLOCK_BYTES;
     if (!kept_bytes) file->bytes += RECORD_BLOCK_BYTES;
+    if (kept_bytes && file->copied_bytes % (kept_bytes / 2) < RECORD_BLOCK_BYTES) file->part_begins(file);
   } else if (is_open && !kept_bytes) {
     output_file_truncate(file->file.descriptor, (off_t)file->bytes); /* a part: the next block there is zeros */
   }

@@ -111,11 +111,27 @@ static struct recorder_thread *recorder_thread_now(struct recorder *recorder)
   return thread;
 }
 
-void recorder_add_held(struct recorder *recorder, struct record_held held)
+/* Leaves room for an event. */
+static void recorder_add_meta(struct recorder *recorder, enum record_meta meta, const void *data, size_t bytes)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
-  if (thread && recorder_make_room(recorder, thread, 2 + sizeof held + 1 + RECORDER_EVENT_BYTES))
-    thread->at = record_put_meta(thread->at, RECORD_META_HELD, &held, sizeof held);
+  if (thread && recorder_make_room(recorder, thread, 2 + bytes + 1 + RECORDER_EVENT_BYTES))
+    thread->at = record_put_meta(thread->at, meta, data, bytes);
+}
+
+void recorder_add_held(struct recorder *recorder, struct record_held held)
+{
+  recorder_add_meta(recorder, RECORD_META_HELD, &held, sizeof held);
+}
+
+void recorder_add_place(struct recorder *recorder, const char *holder, struct record_place place)
+{
+  char data[sizeof place + 1 + RECORD_MOST_NAME_BYTES];
+  size_t bytes = holder ? strnlen(holder, RECORD_MOST_NAME_BYTES) : 0;
+  memcpy(data, &place, sizeof place);
+  data[sizeof place] = (char)bytes;
+  if (bytes) memcpy(data + sizeof place + 1, holder, bytes);
+  recorder_add_meta(recorder, RECORD_META_PLACE, data, sizeof place + 1 + bytes);
 }
 
 void recorder_add(struct recorder *recorder, struct record_event event)

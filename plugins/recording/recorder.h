@@ -65,6 +65,9 @@ void recorder_add(struct recorder *recorder, struct record_event event);
 /* Records what is held. */
 void recorder_add_held(struct recorder *recorder, struct record_held held);
 
+/* Records where it is, or is no longer. The holder is NULL if nobody has it: see RECORD_NOWHERE. */
+void recorder_add_place(struct recorder *recorder, const char *holder, struct record_place place);
+
 /* Records an event that happens now, without a stack; the clock is the counter. In line: nearly all events have one of two
  * fixed forms, a short one and one for distant moments, addresses or large sizes. The clock is read for each event. A time that
  * threads share, or that a thread reads anew after some events, would be old by as long as the program allocates nothing, and

@@ -7,7 +7,12 @@
 #include "../common/descriptor.h"
 #include "recorder.h"
 
+#include <stdlib.h>
+
 enum { USUAL_EVENT_BYTES = 16 };
+
+/* If more places change between two events, all places are recorded anew. */
+enum { RECORDING_CHANGES = 128 };
 
 struct recording_options {
   const char *file;
@@ -17,6 +22,13 @@ struct recording_options {
   struct stack_options stack;
 };
 
+/* Memory that a resource has, and where. */
+struct recording_place {
+  const char *holder;
+  const void *ptr;
+  int64_t bytes;
+};
+
 struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
@@ -24,8 +36,13 @@ struct recording {
   /* 0 there: events are plain. While the recording is enabled, without stacks, its clock is the processor's counter and
    * nothing is new, it is services->tags_used: so that tags cost nothing until there is one. Else it is `always`. */
   const uint32_t *_Atomic is_special;
-  atomic_bool is_held_new;     /* since the last event: see recording_notify_of_held() */
-  atomic_uint_fast64_t due_ns; /* when the device is next asked for its free memory */
+  atomic_bool is_held_new;     /* since the last event, or where it is: see recording_notify_of_held() */
+  atomic_bool are_places_due;  /* all places, at the next event */
+  pthread_mutex_t places_lock; /* the next three */
+  bool is_visiting;            /* a thread collects all places, and takes the changes then */
+  uint32_t n_changes;
+  struct recording_place changes[RECORDING_CHANGES]; /* since the last event */
+  atomic_uint_fast64_t due_ns;                       /* when the device is next asked for its free memory */
   struct recorder recorder;
 };
 
@@ -62,6 +79,33 @@ static void recording_notify_of_held(void *closure, const char *source, int64_t 
   atomic_store(&recording->is_special, &always);
 }
 
+/* The same for where it is. */
+static void recording_notify_of_place(void *closure, const char *holder, const void *ptr, int64_t bytes)
+{
+  struct recording *recording = closure;
+  pthread_mutex_lock(&recording->places_lock);
+  if (recording->n_changes < RECORDING_CHANGES)
+    recording->changes[recording->n_changes++] = (struct recording_place){holder, ptr, bytes};
+  else
+    atomic_store(&recording->are_places_due, true);
+  pthread_mutex_unlock(&recording->places_lock);
+  atomic_store(&recording->is_held_new, true);
+  atomic_store(&recording->is_special, &always);
+}
+
+/* All places are recorded with the next event: what was recorded of them so far is not in the same file, or incomplete. */
+static void recording_renew_places(struct recording *recording)
+{
+  atomic_store(&recording->are_places_due, true);
+  atomic_store(&recording->is_held_new, true);
+  atomic_store(&recording->is_special, &always);
+}
+
+static void recording_part_begins(struct record_file *file)
+{
+  recording_renew_places((struct recording *)((char *)file - offsetof(struct recording, recorder.file)));
+}
+
 /* UINT64_MAX: it is not due, or not known. */
 static uint64_t recording_device_free(struct recording *recording)
 {
@@ -78,7 +122,72 @@ static uint64_t recording_device_free(struct recording *recording)
   return code ? UINT64_MAX : free_bytes;
 }
 
-/* Records what is held if it has changed. */
+struct recording_places {
+  struct recording_place *items;
+  size_t n, capacity;
+  uint64_t ticks;
+  bool has_failed; /* without host memory */
+};
+
+static void recording_collect_place(void *closure, const char *holder, const void *ptr, int64_t bytes)
+{
+  struct recording_places *places = closure;
+  if (places->n == places->capacity) {
+    const size_t capacity = 2 * places->capacity + RECORDING_CHANGES;
+    struct recording_place *larger = realloc(places->items, capacity * sizeof *larger);
+    places->has_failed = places->has_failed || !larger;
+    if (!larger) return;
+    places->items = larger;
+    places->capacity = capacity;
+  }
+  places->items[places->n++] = (struct recording_place){holder, ptr, bytes};
+}
+
+/* Only the first of all places, which says that those before are forgotten, if they leave too little room for events. */
+static void recording_visit_places(const struct recording *recording, struct recording_places *places)
+{
+  const struct hipmm_services *services = recording->recorder.services;
+  const uint64_t kept_bytes = recording->recorder.file.kept_blocks * RECORD_BLOCK_BYTES;
+  recording_collect_place(places, NULL, NULL, RECORD_NOWHERE);
+  if (services->visit_places(services, recording_collect_place, places)) places->has_failed = true;
+  if (kept_bytes && places->n > kept_bytes / 4 / (2 * sizeof(struct record_place))) places->n = 1;
+}
+
+/* What has changed since the last event; or all places, and after them what has changed while they were visited: in this order it
+ * does not matter whether a visit found a place before or after its change. */
+static void recording_take_places(struct recording *recording, struct recording_places *places)
+{
+  pthread_mutex_lock(&recording->places_lock);
+  bool is_mine = !recording->is_visiting, is_due = is_mine && atomic_exchange(&recording->are_places_due, false);
+  if (is_due) recording->n_changes = 0;
+  if (is_due) recording->is_visiting = true;
+  pthread_mutex_unlock(&recording->places_lock);
+  if (is_due) recording_visit_places(recording, places);
+  pthread_mutex_lock(&recording->places_lock);
+  for (uint32_t i = 0; is_mine && i < recording->n_changes; i++) {
+    const struct recording_place *change = &recording->changes[i];
+    recording_collect_place(places, change->holder, change->ptr, change->bytes);
+  }
+  if (is_mine) recording->n_changes = 0;
+  if (is_due) recording->is_visiting = false;
+  places->ticks = clock_ticks(recording->recorder.file.uses_counter); /* the order of threads that take some */
+  pthread_mutex_unlock(&recording->places_lock);
+}
+
+static void recording_add_places(struct recording *recording)
+{
+  struct recording_places places = {0};
+  recording_take_places(recording, &places);
+  for (size_t i = 0; !places.has_failed && i < places.n; i++) {
+    const struct recording_place *place = &places.items[i];
+    recorder_add_place(&recording->recorder, place->holder,
+                       (struct record_place){places.ticks, (uintptr_t)place->ptr, place->bytes});
+  }
+  free(places.items);
+  if (places.has_failed) recording_renew_places(recording);
+}
+
+/* Records what is held, and where it is, if that has changed. */
 static void recording_add_held(struct recording *recording)
 {
   struct recorder *recorder = &recording->recorder;
@@ -86,6 +195,7 @@ static void recording_add_held(struct recording *recording)
   const uint64_t bytes = (uint64_t)atomic_load_explicit(&recorder->file.held_bytes, memory_order_relaxed);
   const uint64_t device_free_bytes = recording_device_free(recording);
   recorder_add_held(recorder, (struct record_held){clock_ticks(recorder->file.uses_counter), bytes, device_free_bytes});
+  recording_add_places(recording);
   recording_settle(recording);
 }
 
@@ -224,6 +334,7 @@ static void recording_validate(const struct hipmm_validation *validation, const 
 
 static void recording_enable(struct recording *recording, bool is_enabled)
 {
+  if (is_enabled) recording_renew_places(recording);
   atomic_store(&recording->is_enabled, is_enabled);
   recording_settle(recording);
 }
@@ -253,13 +364,16 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
   stack_options_set(&recording->recorder.stack, &given->stack, services);
   recording->recorder.file.kept_blocks =
       ((uint64_t)given->keep_last * USUAL_EVENT_BYTES + RECORD_BLOCK_BYTES - 1) / RECORD_BLOCK_BYTES;
+  recording->recorder.file.part_begins = recording_part_begins;
+  pthread_mutex_init(&recording->places_lock, NULL);
   struct recording_opening opening = {services, given, recording};
   enum hipmm_status status = log_file_open_own(services, "recording", given->file, recording_open, &opening);
   if (!status) {
-    status = services->watch_held(services, recording_notify_of_held, recording);
+    status = services->watch_held(services, recording_notify_of_held, recording_notify_of_place, recording);
     if (status) recorder_close(&recording->recorder);
   }
   if (status) {
+    pthread_mutex_destroy(&recording->places_lock);
     services->host_free(services, recording, sizeof *recording);
     return status;
   }
@@ -285,6 +399,7 @@ static void recording_destroy(void *self)
   services->unwatch_held(services);
   if (atomic_load(&recording->is_enabled)) recording_add_held(recording);
   recorder_close(&recording->recorder);
+  pthread_mutex_destroy(&recording->places_lock);
   services->host_free(services, recording, sizeof *recording);
 }
 

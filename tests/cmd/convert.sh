@@ -352,7 +352,7 @@ says '^hipmm: convert: unknown option "-z"'
 head -c 100 log.record >head.record
 run 1 convert head.record
 says '^hipmm: head.record: is cut off before the end of its head; nothing can be read$'
-{ printf 'hipmm record 4\n' && tail -c +16 log.record; } >later.record
+{ printf 'hipmm record 5\n' && tail -c +16 log.record; } >later.record
 run 1 convert later.record
 says '^hipmm: later.record: is a record in a format that this hipmm does not know; use the command of the hipmm that wrote it$'
 head -c 100000 log.record >cut.record

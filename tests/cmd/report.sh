@@ -292,21 +292,67 @@ python3 - mlp.pickle "$work/out" <<'END' || fail "what PyTorch held is not what 
 import json, pickle, sys
 snapshot, report = pickle.load(open(sys.argv[1], "rb")), json.load(open(sys.argv[2]))
 held = live = most = 0
-levels = []
+levels, pinned, segments, blocks = [], [], {}, {}
 for event in snapshot["device_traces"][0]:
+    if event["action"] == "segment_alloc": segments[event["addr"]] = event["size"]
+    if event["action"] == "segment_free": del segments[event["addr"]]
+    if event["action"] == "alloc": blocks[event["addr"]] = event["size"]
+    if event["action"] == "free_requested": del blocks[event["addr"]]
+    if event["action"] in ("alloc", "free_requested"):
+        inside = {a: [size for b, size in blocks.items() if a <= b < a + bytes] for a, bytes in segments.items()}
+        pins = {a: segments[a] - sum(sizes) for a, sizes in inside.items() if sizes and 2 * sum(sizes) < segments[a]}
+        pinned.append((sum(pins.values()), sorted(pins.values(), reverse=True)))
     held += {"segment_alloc": event["size"], "segment_free": -event["size"]}.get(event["action"], 0)
     live += {"alloc": event["size"], "free_requested": -event["size"]}.get(event["action"], 0)
     if event["action"] in ("alloc", "free_requested"): levels.append((held - live, held))
     most = max(most, held)
 told = report["held"]
+ends = [block for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] == "active_allocated"]
+assert told["rounded_bytes"] == sum(block["size"] - block["requested_size"] for block in ends) > 0, told
 assert told["peak_bytes"] == told["end_bytes"] == most == held == sum(s["total_size"] for s in snapshot["segments"]), told
 assert (told["worst_bytes"] - told["worst_live_bytes"], told["worst_bytes"]) == max(levels), told
+most = max(idle for idle, _ in pinned)
+table = told["tables"][1]
+assert table["heading"].endswith(f"after event {[idle for idle, _ in pinned].index(most)}"), table["heading"]
+assert most and [row[1] - row[2] for row in table["rows"]] == pinned[[idle for idle, _ in pinned].index(most)][1][:12], table
+assert [column["name"] for column in table["columns"]][-1] == "taken by", table
+for row in table["rows"]: # the segment was taken in the history
+    taken, = (event["frames"] for event in snapshot["device_traces"][0] if event["action"] == "segment_alloc" and event["addr"] == int(row[0], 16))
+    assert row[6] in [f"{frame['name']} from {frame['filename']}:{frame['line']}" for frame in taken], row
 assert report["timeline"]["held"] == [level for _, level in levels]
 notes = [note["name"] for note in snapshot["external_annotations"] if note["stage"] == "START"]
 assert [mark["name"] for mark in report["marks"]] == notes and len(notes) == 6
 assert all(mark["event"] <= mark["end"] for mark in report["marks"])
 END
 ! installed node "the lines of what is held" || node "$here/page_lines.js" mlp.html >"$work/clean" || fail "$(cat "$work/clean")"
+
+# hipmm's own records, of a pool with segments and of one that maps chunks: a block of 1 MiB takes the place of one of 60.
+cat >pins.csv <<'END'
+Thread,Time,Action,Pointer,Size,Stream
+1,00:00:00:000000,allocate,0x10000000,62914560,0x0
+1,00:00:00:000001,allocate,0x20000000,20971520,0x0
+1,00:00:00:000002,free,0x10000000,62914560,0x0
+1,00:00:00:000003,allocate,0x30000000,1048576,0x0
+1,00:00:00:000004,free,0x20000000,20971520,0x0
+END
+for growth in segments mapped; do
+  echo '{ "stack": [{"type": "recording", "file": "pins.record"}, {"type": "pool", "growth": "'$growth'"}, "device"] }' >pins.json
+  run 0 replay --config pins.json pins.csv
+  run 0 report --json pins.record -o pins.html
+  python3 - "$work/out" pins.html $growth <<'END' || fail "what pins $growth is wrong"
+import json, re, sys
+held = json.load(open(sys.argv[1]))["held"]
+table = held["tables"][1]
+holder = {"segments": "device", "mapped": "pool"}[sys.argv[3]]
+assert [row[:2] for row in held["tables"][0]["rows"]] == [[holder, held["peak_bytes"]]], held
+assert [column["name"] for column in table["columns"]] == ["segment", "size", "live", "blocks", "resource", "its largest block"], table
+(address, size, live, blocks, name, largest), = table["rows"]
+assert name == holder, table
+assert table["heading"].endswith("after event 3") and (live, blocks) == (1 << 20, 1) and largest == "1 MiB since event 3", table
+assert 2 << 20 < size <= held["peak_bytes"] and int(address, 16) % 4096 == 0, table
+assert not re.search('id="column-segments">AAE=<', open(sys.argv[2]).read()), "the map has no grey areas"
+END
+done
 
 # Segments of 8 and 10 MiB were there before the history, 10 are mapped beside the second in it; 20 are of a private pool, and freed;
 # of 30 the middle is unmapped. One block pins the mapped part, and nothing the others. So do three ranks, two of which fail.
@@ -348,10 +394,52 @@ is held.tables.0.rows.1.3 0
 is held.tables.1.rows '[["0x6e00000", 10485760, 1048576, 1, "shared", "1 MiB since event 1"]]'
 is marks '[{"name": "step 0", "event": 0, "end": 2}, {"name": "step 1", "event": 2, "end": 4}, {"name": "step 2", "event": 4, "end": null}]'
 run 0 report segments.json -o segments.html --text
-prints '^- It holds 5 segments then: 4 without a live block (38 MiB, which can be given back), and 1 less'
+prints '^- Most is pinned after event 4: of 5 segments 1 is less than half live, and keeps 9 MiB idle; 4 have'
+prints '^  no live block (38 MiB, which can be given back).$'
 prints '^  are held, 25 MiB (52 %) of them idle.$'
 # Seven steps in units of 2 MiB: the events between them, and the differences.
 are held '7 21 0 8 0 10 1 10 1 20 2 21 0 30 0 11' segments.html
+
+# Blocks that are freed and wait for other streams: those of which the next event of a block finds no end.
+python3 - <<'END' || exit 99
+import json, random
+random.seed(7)
+events, live, waiting, levels = [], {}, {}, []
+def add(action, block, sizes):
+    events.append({"action": action, "addr": 4096 * block, "size": sizes[block], "stream": 0, "time_us": 10**15 + len(events)})
+for step in range(900):
+    for block in [block for block in waiting if random.random() < 0.3 or step == 899]:
+        add("free_completed", block, waiting)
+        del waiting[block]
+    if events: levels.append(sum(waiting.values())) # after the last event
+    block = random.randrange(1, 200)
+    if block in live:
+        add("free_requested", block, live)
+        waiting[block] = live.pop(block)
+        if random.random() < 0.8:
+            add("free_completed", block, waiting)
+            del waiting[block]
+    elif block not in waiting:
+        live[block] = random.randrange(1, 4096)
+        add("alloc", block, live)
+    else: # no event
+        levels.pop()
+events.insert(0, {"action": "segment_alloc", "addr": 0, "size": 1 << 20, "stream": 0, "time_us": 10**15})
+events.insert(0, {"action": "free_completed", "addr": 4096, "size": 1, "stream": 0, "time_us": 10**15}) # of before the history
+segment = {"address": 0, "total_size": 1 << 20, "blocks": []}
+json.dump({"device_traces": [events], "segments": [segment]}, open("waits.json", "w"))
+json.dump([max(levels), levels.index(max(levels))], open("levels.json", "w"))
+END
+run 0 report --json waits.json
+python3 - "$work/out" levels.json <<'END' || fail "what waits for other streams is wrong"
+import json, sys
+report, (most, event) = (json.load(open(name)) for name in sys.argv[1:])
+assert most > 4096 and report["held"]["waiting_peak_bytes"] == most, (report["held"], most, event)
+sentence, = (text for text in report["findings"] if "wait for other streams" in text)
+assert sentence.endswith(f"after event {event}."), (sentence, event)
+END
+run 0 report --json segments.json
+is held.waiting_peak_bytes 0
 
 # Pools that the segments at the end tell, or the event of a release; names that are long or no UTF-8; and a step with many others
 # in it.

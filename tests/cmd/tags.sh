@@ -170,7 +170,7 @@ sed 's/ask("[^,]*,/ask(NULL,/; s/hipmm_tag_pop()/0/; s/hipmm_tag_push([^)]*)/0/'
 ${CC:-cc} -I"$top_srcdir/include" -pthread -o program plain.c -L"$libraries" -lhipmm -Wl,-rpath,"$libraries" || exit 99
 sed -i s/tags.record/plain.record/ hipmm.json
 ./program 2>err || fail "the program without tags ends with $?: $(cat err)"
-for format in 1 2 3; do
+for format in 1 2 3 4; do
   { printf 'hipmm record %s\n' $format && tail -c +16 plain.record; } >old.record
   run 0 report --json old.record
   python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); sys.exit(s["events"] != 85 or "by_tag" in s["peak"] or s["marks"] != [])' \

@@ -813,6 +813,50 @@ static void write_over_old_block(char *block)
   free(page);
 }
 
+/* Places with numbers that no memory has are rows as they stand, with the name of who has them; and a row of a kind that no
+ * release writes ends its block. */
+static void reads_places_and_nothing_unknown(void **state)
+{
+  static const struct record_place places[] = {
+      {5, 4096, 512}, {6, 4096, -512}, {7, 0, RECORD_NOWHERE}, {8, UINT64_MAX, INT64_MAX}, {UINT64_MAX, 0, 0}};
+  enum { PLACES = sizeof places / sizeof *places };
+  char *block = calloc(1, RECORD_BLOCK_BYTES), *at = block + sizeof(struct record_block);
+  struct record_context context = {0};
+  struct trace_row row;
+  size_t bytes;
+  (void)state;
+  assert_non_null(block);
+  for (size_t i = 0; i < PLACES; i++) {
+    char data[sizeof *places + 5] = "";
+    memcpy(data, &places[i], sizeof *places);
+    memcpy(data + sizeof *places, i % 2 ? "\4pool" : "", i % 2 ? 5 : 1);
+    at = record_put_meta(at, RECORD_META_PLACE, data, sizeof *places + (i % 2 ? 5 : 1));
+  }
+  at = record_put(at, &context, &(struct record_event){.ptr = 4096, .bytes = 8});
+  at = record_put_meta(at, (enum record_meta)(RECORD_META_PLACE + 1), "12345678", 8);
+  record_put(at, &context, &(struct record_event){.ptr = 8192, .bytes = 8});
+  write_over_old_block(block);
+  free(block);
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  trace_rows_want_all(rows);
+  for (size_t i = 0; i < PLACES; i++) {
+    const int64_t told = places[i].bytes;
+    assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+    assert_int_equal(row.action, told > 0 ? TRACE_HOLD : TRACE_RELEASE);
+    assert_int_equal(row.pointer, places[i].address);
+    assert_int_equal(row.bytes, told > 0 ? (uint64_t)told : -(uint64_t)told);
+    const char *holder = trace_rows_tag(rows, &row, &bytes);
+    assert_int_equal(holder != NULL, i % 2);
+    if (holder) assert_memory_equal(holder, "pool", bytes);
+  }
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+  assert_int_equal(row.pointer, 4096);
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
+  assert_string_equal(trace_rows_remark(rows), "1 damaged block was skipped from the damage on");
+  trace_rows_close(rows);
+}
+
 /* Events in each form, with numbers at the ends of what it takes, in a block that was not cleared: each is read, and nothing
  * behind the last. */
 static void reads_events_of_every_form(void **state)
@@ -945,6 +989,7 @@ int main(void)
       cmocka_unit_test(merges_many_blocks_of_one_moment),
       cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
       cmocka_unit_test(reads_events_of_every_form),
+      cmocka_unit_test(reads_places_and_nothing_unknown),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -75,7 +75,7 @@ static const struct lock_rank_text {
   [LOCK_PLUGIN_PART] = {"parts of plugins", "live blocks (shards by address), driver pools, open files; around calls of HIP"},
   [LOCK_PLUGIN_TABLE] = {"tables of plugins", "a table or a file each; around no resource"},
   [LOCK_STACK_TRACES] = {"stack traces", "call stacks of live blocks"},
-  [LOCK_WATCH] = {"watches of held memory", "functions of `hooks` that are told of growth; held around them"},
+  [LOCK_WATCH] = {"watches of held memory", "functions of `hooks` and `recording` that are told of growth; held around them"},
   [LOCK_PLUGIN_LIST] = {"plugin list", "loaded plugins; around the loading of a file"},
   [LOCK_LEAF] = {"leaves", "a table each"},
   [LOCK_HOST_MEMORY] = {"host memory", "the program's allocator; around it"},
@@ -173,6 +173,7 @@ static const struct lock_row {
   {"plugins/recording/record_file.c", NULL, LOCK_PLUGIN_TABLE, LOCK_NESTS},
   {"plugins/recording/recorder.c", "&recorder->file.lock", LOCK_PLUGIN_TABLE, LOCK_NESTS},
   {"plugins/recording/recorder.c", NULL, LOCK_PLUGIN_PART, 0},
+  {"plugins/recording/recording.c", NULL, LOCK_LEAF, 0},
 
   {"core/stack/held_watch.c", NULL, LOCK_WATCH, 0},
   {"core/plugin/plugin_load.c", NULL, LOCK_PLUGIN_LIST, 0},

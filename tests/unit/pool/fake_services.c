@@ -92,6 +92,11 @@ static enum hipmm_status may_wait(const struct hipmm_services *services)
   return HIPMM_OK;
 }
 
+static void place_anywhere(const struct hipmm_services *services, const void *ptr, int64_t bytes)
+{
+  (void)services, (void)ptr, (void)bytes;
+}
+
 static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .name = "fake",
                                                .hip = &fake_hip,
@@ -105,7 +110,8 @@ static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .enter_device = enter_device,
                                                .leave_device = leave_device,
                                                .reclaim_level = go_all_the_way,
-                                               .check_wait = may_wait};
+                                               .check_wait = may_wait,
+                                               .place = place_anywhere};
 
 void fake_fail_host_allocation(unsigned nth)
 {

@@ -4,14 +4,12 @@
 #include "../../../core/base/units.h"
 #include "../cmd.h"
 #include "../table.h"
-#include "../trace/moment.h"
 #include "report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HELD_ROWS = 12, HELD_NAME_BYTES = 48, HELD_BINS = 40 };
+enum { HELD_BINS = 40 };
 
 /* ---- Levels ---------------------------------------------------------------------------------------------------- */
 
@@ -39,19 +37,13 @@ struct held {
   uint32_t peak_event;
 };
 
-/* Of what is held after the last event the last event is the time. */
-static uint32_t held_event(const struct blocks *blocks, uint32_t event)
-{
-  return event < blocks->n_events ? event : (uint32_t)blocks->n_events - 1;
-}
-
 static struct held held_measure(const struct blocks *blocks, const uint64_t *live, uint32_t live_peak)
 {
   struct held held = {.blocks = blocks};
   const struct block_levels *levels = &blocks->held;
   size_t next = 0;
   for (uint32_t event = 0; event < blocks->n_events; event++) {
-    for (; next < levels->n && held_event(blocks, levels->items[next].event) <= event; next++) {
+    for (; next < levels->n && blocks_event(blocks, levels->items[next].event) <= event; next++) {
       held.end = levels->items[next].bytes;
       if (held.end <= held.peak) continue;
       held.peak = held.end;
@@ -82,14 +74,6 @@ static int held_compare_changes(const void *one, const void *other)
   return a->call < b->call ? -1 : a->call > b->call;
 }
 
-static void held_pool_name(uint32_t pool, char name[HELD_NAME_BYTES])
-{
-  if (pool)
-    snprintf(name, HELD_NAME_BYTES, "private (%u, %u)", pool >> 16, pool & UINT16_MAX);
-  else
-    snprintf(name, HELD_NAME_BYTES, "shared");
-}
-
 static struct held_change *held_changes(const struct blocks *blocks, size_t *n_out)
 {
   const struct segments *segments = &blocks->segments;
@@ -111,7 +95,7 @@ static size_t held_add_pool(const struct blocks *blocks, const struct held_chang
                             const struct table_column *columns)
 {
   struct block_levels levels = {.items = calloc(n, sizeof *levels.items)};
-  char name[HELD_NAME_BYTES], line[4 * HELD_BINS];
+  char name[BLOCKS_POOL_NAME_BYTES], line[4 * HELD_BINS];
   uint64_t now = 0, peak = 0;
   uint32_t peak_event = 0;
   const uint32_t pool = changes->pool;
@@ -119,11 +103,11 @@ static size_t held_add_pool(const struct blocks *blocks, const struct held_chang
     const struct held_change *change = &changes[levels.n];
     now += change->is_release ? -change->bytes : change->bytes;
     if (levels.items) levels.items[levels.n] = (struct block_level){now, change->event};
-    if (now > peak) peak = now, peak_event = held_event(blocks, change->event);
+    if (now > peak) peak = now, peak_event = blocks_event(blocks, change->event);
   }
   const size_t bins = blocks->n_events < HELD_BINS ? blocks->n_events : HELD_BINS;
   json_t *timeline = levels.items ? held_timeline(&levels, blocks->n_events, bins, false) : json_array();
-  held_pool_name(pool, name);
+  blocks_pool_name(blocks, pool, name);
   json_t *row = json_pack("{s:I, s:I, s:I, s:s}", "peak", (json_int_t)peak, "event", (json_int_t)peak_event, "end",
                           (json_int_t)now, "line", text_spark(timeline, peak, bins, line));
   table_add(table, columns, name, row);
@@ -136,129 +120,16 @@ static size_t held_add_pool(const struct blocks *blocks, const struct held_chang
 /* NULL: out of memory. */
 static json_t *held_pools(const struct blocks *blocks)
 {
-  static const struct table_column columns[] = {
-      {"pool", ""},           {"at most*", "peak"},        {"after event", "event"},
-      {"at the end*", "end"}, {"over the events", "line"}, {NULL, NULL}};
+  const struct table_column columns[] = {{blocks_pool_word(blocks), ""}, {"at most*", "peak"},
+                                         {"after event", "event"},       {"at the end*", "end"},
+                                         {"over the events", "line"},    {NULL, NULL}};
+  char heading[32];
   size_t n;
   struct held_change *changes = held_changes(blocks, &n);
-  json_t *table = table_make("Held by each pool", columns);
+  snprintf(heading, sizeof heading, "Held by each %s", blocks_pool_word(blocks));
+  json_t *table = table_make(heading, columns);
   for (size_t i = 0; changes && i < n;) i += held_add_pool(blocks, changes + i, n - i, table, columns);
   free(changes);
-  return table;
-}
-
-/* ---- Pins ------------------------------------------------------------------------------------------------------ */
-
-/* A segment at a moment. */
-struct held_pin {
-  const struct segment *segment;
-  uint64_t live_bytes, blocks;
-  const struct block *largest; /* of its blocks */
-};
-
-static int held_compare_addresses(const void *one, const void *other)
-{
-  const struct held_pin *a = one, *b = other;
-  return a->segment->address < b->segment->address ? -1 : a->segment->address > b->segment->address;
-}
-
-static uint64_t held_idle(const struct held_pin *pin)
-{
-  return pin->segment->bytes > pin->live_bytes ? pin->segment->bytes - pin->live_bytes : 0;
-}
-
-/* Those with blocks first, and of these those with the most idle memory. */
-static int held_compare_idle(const void *one, const void *other)
-{
-  const struct held_pin *a = one, *b = other;
-  if (!a->blocks != !b->blocks) return a->blocks ? -1 : 1;
-  if (held_idle(a) != held_idle(b)) return held_idle(a) > held_idle(b) ? -1 : 1;
-  return held_compare_addresses(one, other);
-}
-
-/* Counts a block at the segment that has its address. */
-static void held_count_block(struct held_pin *pins, size_t n, const struct block *block)
-{
-  size_t low = 0, high = n;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (pins[middle].segment->address <= block->address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  struct held_pin *pin = low ? &pins[low - 1] : NULL;
-  if (!pin || block->address - pin->segment->address >= pin->segment->bytes) return;
-  pin->live_bytes += block->bytes;
-  pin->blocks++;
-  if (!pin->largest || block->bytes > pin->largest->bytes) pin->largest = block;
-}
-
-/* The segments that are held after the event, by idle memory. NULL: out of memory. */
-static struct held_pin *held_pins(const struct blocks *blocks, uint32_t event, size_t *n_out)
-{
-  const struct segments *segments = &blocks->segments;
-  const struct moment moment = {.event = event};
-  struct held_pin *pins = calloc(segments->n + 1, sizeof *pins);
-  size_t n = 0;
-  for (size_t i = 0; pins && i < segments->n; i++) {
-    const struct segment *segment = &segments->items[i];
-    if (held_event(blocks, segment->from) <= event && (segment->to > event || segment->to == SEGMENT_IS_HELD))
-      pins[n++].segment = segment;
-  }
-  if (pins) qsort(pins, n, sizeof *pins, held_compare_addresses);
-  for (size_t i = 0; pins && i < blocks->n; i++)
-    if (moment_has(&moment, &blocks->items[i])) held_count_block(pins, n, &blocks->items[i]);
-  if (pins) qsort(pins, n, sizeof *pins, held_compare_idle);
-  *n_out = n;
-  return pins;
-}
-
-static void held_add_pin(const struct blocks *blocks, const struct held_pin *pin, json_t *table,
-                         const struct table_column *columns)
-{
-  char address[24], pool[HELD_NAME_BYTES], by[BLOCKS_STACK_NAME_BYTES + 64];
-  snprintf(address, sizeof address, "%#" PRIx64, pin->segment->address);
-  held_pool_name(pin->segment->pool, pool);
-  int used = snprintf(by, sizeof by, "%s since event %u", UNITS_BYTES(pin->largest->bytes), pin->largest->from);
-  if (pin->largest->stack && used > 0) {
-    used += snprintf(by + used, sizeof by - (size_t)used, ", ");
-    blocks_stack_name(blocks, pin->largest->stack, by + used, sizeof by - (size_t)used);
-  }
-  json_t *row = json_pack("{s:I, s:I, s:I, s:s, s:o}", "bytes", (json_int_t)pin->segment->bytes, "live",
-                          (json_int_t)pin->live_bytes, "blocks", (json_int_t)pin->blocks, "pool", pool, "by",
-                          output_json_string(by));
-  table_add(table, columns, address, row);
-  json_decref(row);
-}
-
-/* What keeps segments that are mostly idle, after the event at which most is idle. */
-static json_t *held_pin_table(const struct held *held, json_t *sentences)
-{
-  static const struct table_column columns[] = {{"segment", ""},      {"size*", "bytes"}, {"live*", "live"},
-                                                {"blocks", "blocks"}, {"pool", "pool"},   {"its largest block", "by"},
-                                                {NULL, NULL}};
-  uint64_t unused_bytes = 0, pinned_bytes = 0;
-  size_t n, unused = 0, pinned = 0;
-  char heading[96];
-  struct held_pin *pins = held_pins(held->blocks, held->event, &n);
-  snprintf(heading, sizeof heading, "What pins segments that are less than half live, after event %u", held->event);
-  json_t *table = table_make(heading, columns);
-  for (size_t i = 0; pins && i < n; i++) {
-    const struct held_pin *pin = &pins[i];
-    if (!pin->blocks) {
-      unused++;
-      unused_bytes += pin->segment->bytes;
-    } else if (pin->live_bytes < pin->segment->bytes / 2) {
-      if (pinned++ < HELD_ROWS) held_add_pin(held->blocks, pin, table, columns);
-      pinned_bytes += held_idle(pin);
-    }
-  }
-  free(pins);
-  output_add_sentence(sentences,
-                      "It holds %zu segment%s then: %zu without a live block (%s, which can be given back), and %zu "
-                      "less than half live, which pin %s.",
-                      n, text_plural(n), unused, UNITS_BYTES(unused_bytes), pinned, UNITS_BYTES(pinned_bytes));
   return table;
 }
 
@@ -292,7 +163,20 @@ static void held_tell_free(const struct blocks *blocks, json_t *sentences)
   output_add_sentence(sentences,
                       "The device was asked %zu time%s for its free memory: at least %s were left, at event %u.",
                       blocks->device_free.n, text_plural(blocks->device_free.n), UNITS_BYTES(least->bytes),
-                      (unsigned)held_event(blocks, least->event));
+                      (unsigned)blocks_event(blocks, least->event));
+}
+
+static void held_tell_blocks(const struct blocks *blocks, json_t *sentences)
+{
+  if (blocks->rounded_bytes)
+    output_add_sentence(sentences, "Blocks that are live at the end take %s more than was asked for: that is rounding.",
+                        UNITS_BYTES(blocks->rounded_bytes));
+  if (blocks->waiting_peak)
+    output_add_sentence(
+        sentences,
+        "At most %s of what is idle were freed, and wait for other streams (record_stream) or a capture: after "
+        "event %u.",
+        UNITS_BYTES(blocks->waiting_peak), blocks->waiting_event);
 }
 
 json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t live_peak, json_t *sentences)
@@ -302,12 +186,15 @@ json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t
   const struct held held = held_measure(blocks, live, live_peak);
   json_t *tables = json_array();
   held_tell(&held, live[live_peak], sentences);
+  held_tell_blocks(blocks, sentences);
   if (blocks->segments.n) {
     json_array_append_new(tables, held_pools(blocks));
-    json_array_append_new(tables, held_pin_table(&held, sentences));
+    json_array_append_new(tables, pins_table(blocks, held.event, sentences));
   }
-  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peak_bytes", (json_int_t)held.peak, "peak_event",
-                   (json_int_t)held.peak_event, "live_peak_bytes", (json_int_t)held.at_live_peak, "end_bytes",
-                   (json_int_t)held.end, "worst_event", (json_int_t)held.event, "worst_bytes", (json_int_t)held.bytes,
-                   "worst_live_bytes", (json_int_t)held.live_bytes, "tables", tables);
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peak_bytes", (json_int_t)held.peak,
+                   "peak_event", (json_int_t)held.peak_event, "live_peak_bytes", (json_int_t)held.at_live_peak,
+                   "end_bytes", (json_int_t)held.end, "worst_event", (json_int_t)held.event, "worst_bytes",
+                   (json_int_t)held.bytes, "worst_live_bytes", (json_int_t)held.live_bytes, "waiting_peak_bytes",
+                   (json_int_t)blocks->waiting_peak, "rounded_bytes", (json_int_t)blocks->rounded_bytes, "tables",
+                   tables);
 }

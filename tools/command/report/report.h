@@ -52,6 +52,14 @@ json_t *held_summary(const struct blocks *blocks, const uint64_t *live, uint32_t
 /* The most, or the least, in each of equal parts of the events. There is a level. */
 json_t *held_timeline(const struct block_levels *levels, size_t n_events, size_t bins, bool is_least);
 
+/* ---- pins.c ----------------------------------------------------------------------------------------------------- */
+
+/* Which blocks keep memory that is mostly idle. Called by held.c. */
+
+/* A table of the segments that are less than half live, after the event at which they have most idle memory; of a log that never
+ * has any, after `idle_event`. Adds to the sentences. */
+json_t *pins_table(const struct blocks *blocks, uint32_t idle_event, json_t *sentences);
+
 /* ---- page.c ----------------------------------------------------------------------------------------------------- */
 
 /* Pages for browsers, which need no other file. Called by html.c and state_print.c. */

@@ -13,6 +13,9 @@
 /* More marks than a page can show are left out; and of more that are open the first do not end. */
 enum { BLOCKS_TELL_EVENTS = 1 << 14, BLOCKS_MOST_MARKS = 1 << 16, BLOCKS_OPEN_MARKS = 64 };
 
+/* A program without a pool has a segment for each block. Those beyond are left out, unless what is held is their sum. */
+enum { BLOCKS_MOST_SEGMENTS = 1 << 15 };
+
 struct blocks_reader {
   struct blocks *blocks;           /* of one space */
   struct trace_live live;          /* items are the indices of blocks */
@@ -23,7 +26,10 @@ struct blocks_reader {
   const struct trace_rows *lines_of;
   struct key_map lines; /* of the stacks of that log: see stack_texts_copy() */
   const struct trace_rows *tags_of;
-  uint32_t tags, tag; /* of that log, and their innermost: those of the block before, mostly */
+  uint32_t tags, tag;     /* of that log, and their innermost: those of the block before, mostly */
+  struct key_map waiting; /* bytes by address of what was freed and is not complete */
+  uint64_t waiting_bytes;
+  bool completes; /* the log tells what is complete */
   int64_t first_time;
   size_t n_open;
   uint32_t open_marks[BLOCKS_OPEN_MARKS]; /* those that have not ended, in order, without those of tags */
@@ -132,10 +138,28 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
   return blocks_note_tag(reader, row, rows);
 }
 
+/* Called when all that follows the last event has been read. */
+static void blocks_note_waiting(struct blocks_reader *reader)
+{
+  struct blocks *blocks = reader->blocks;
+  if (reader->waiting_bytes <= blocks->waiting_peak) return;
+  blocks->waiting_peak = reader->waiting_bytes;
+  blocks->waiting_event = (uint32_t)blocks->n_events - 1;
+}
+
+static bool blocks_free(struct blocks_reader *reader, const struct trace_row *row, struct block *block)
+{
+  block->to = (uint32_t)reader->blocks->n_events - 1;
+  if (!row->waits || !block->bytes || key_map_get(&reader->waiting, block->address)) return true;
+  reader->waiting_bytes += block->bytes;
+  return key_map_put(&reader->waiting, block->address, block->bytes);
+}
+
 static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
   struct blocks *blocks = reader->blocks;
   struct trace_pair pair;
+  blocks_note_waiting(reader);
   if (!blocks_add_event(reader, row->nanoseconds)) return false;
   const uint64_t mark = key_map_get(&reader->tag_marks, row->thread);
   if (mark) blocks->marks[mark - 1].to = (uint32_t)blocks->n_events; /* the thread may end without a word */
@@ -144,10 +168,8 @@ static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row
     blocks->first_failure = (struct block_failure){row->bytes, (uint32_t)blocks->n_events - 1};
   if (!trace_live_note(&reader->live, row, &pair)) return false;
   if (row->action == TRACE_ALLOCATE) return !pair.slot || blocks_allocate(reader, row, &pair, rows);
-  if (pair.slot)
-    blocks->items[reader->live.blocks[pair.slot].item].to = (uint32_t)blocks->n_events - 1;
-  else
-    blocks->unmatched_frees += row->action == TRACE_FREE && row->pointer;
+  if (pair.slot) return blocks_free(reader, row, &blocks->items[reader->live.blocks[pair.slot].item]);
+  blocks->unmatched_frees += row->action == TRACE_FREE && row->pointer;
   return true;
 }
 
@@ -158,6 +180,28 @@ static bool blocks_add_level(struct block_levels *levels, uint64_t bytes, uint32
   if (bytes > BLOCKS_MOST_BYTES) bytes = BLOCKS_MOST_BYTES;
   if (!array_grow(&levels->items, levels->n, &levels->capacity, sizeof *levels->items)) return false;
   levels->items[levels->n++] = (struct block_level){bytes, event};
+  return true;
+}
+
+static bool blocks_sum_segments(struct blocks *blocks)
+{
+  return blocks->is_held_told ||
+         blocks_add_level(&blocks->held, blocks->segments.held_bytes, (uint32_t)blocks->n_events);
+}
+
+static bool blocks_add_segment(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
+{
+  struct blocks *blocks = reader->blocks;
+  struct segments *segments = &blocks->segments;
+  char holder[256] = "";
+  size_t bytes;
+  const char *tag = blocks->is_held_told ? trace_rows_tag(rows, row, &bytes) : NULL;
+  uint32_t stack, pool = row->pool;
+  if (tag) snprintf(holder, sizeof holder, "%.*s", (int)bytes, tag);
+  if ((tag && !stack_texts_add(&blocks->holders, holder, &pool)) || !blocks_stack(reader, row, rows, &stack) ||
+      !segments_hold(segments, (uint32_t)blocks->n_events, row->pointer, row->bytes, pool))
+    return false;
+  if (row->bytes) segments->items[segments->n - 1].stack = stack;
   return true;
 }
 
@@ -208,15 +252,19 @@ static bool blocks_add_other(struct blocks_reader *reader, const struct trace_ro
   struct blocks *blocks = reader->blocks;
   const uint32_t event = (uint32_t)blocks->n_events;
   switch (row->action) {
-  case TRACE_HELD: return blocks_add_level(&blocks->held, row->bytes, event);
+  case TRACE_HELD: return blocks->is_held_told = true, blocks_add_level(&blocks->held, row->bytes, event);
   case TRACE_DEVICE_FREE: return blocks_add_level(&blocks->device_free, row->bytes, event);
+  case TRACE_ROUNDED: return blocks->rounded_bytes += row->bytes < BLOCKS_MOST_BYTES ? row->bytes : 0, true;
+  case TRACE_COMPLETE:
+    reader->completes = true;
+    reader->waiting_bytes -= key_map_extract(&reader->waiting, row->pointer);
+    return true;
   case TRACE_HOLD:
     if (row->bytes > BLOCKS_MOST_BYTES) return true;
-    return segments_hold(&blocks->segments, event, row->pointer, row->bytes, row->pool) &&
-           blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
+    if (blocks->is_held_told && blocks->segments.n_held == BLOCKS_MOST_SEGMENTS) return true;
+    return blocks_add_segment(reader, row, rows) && blocks_sum_segments(blocks);
   case TRACE_RELEASE:
-    return segments_release(&blocks->segments, event, row->pointer, row->bytes) &&
-           blocks_add_level(&blocks->held, blocks->segments.held_bytes, event);
+    return segments_release(&blocks->segments, event, row->pointer, row->bytes) && blocks_sum_segments(blocks);
   default: return blocks_add_mark(reader, row, rows);
   }
 }
@@ -280,7 +328,13 @@ bool blocks_read(struct blocks_list *list, struct trace_logs *logs)
   if (good && !readers.list.n && !blocks_readers_find(&readers, &nowhere)) good = false, say("out of memory");
   for (size_t i = 0; i < readers.list.n; i++) {
     struct blocks_reader *reader = &readers.items[i];
+    reader->blocks = &readers.list.items[i]; /* they may have moved */
+    if (reader->completes)
+      blocks_note_waiting(reader);
+    else
+      reader->blocks->waiting_peak = 0;
     trace_live_clear(&reader->live);
+    key_map_clear(&reader->waiting);
     key_map_clear(&reader->streams);
     key_map_clear(&reader->threads);
     key_map_clear(&reader->logs);
@@ -305,6 +359,7 @@ static void blocks_clear(struct blocks *blocks)
   free(blocks->held.items);
   free(blocks->device_free.items);
   segments_clear(&blocks->segments);
+  stack_texts_clear(&blocks->holders);
   free(blocks->marks);
   stack_texts_clear(&blocks->mark_names);
   stack_texts_clear(&blocks->tag_names);
@@ -331,4 +386,20 @@ void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, 
     stack_frames_name(text, name, name_bytes);
   else
     snprintf(name, name_bytes, "(no call stack recorded)");
+}
+
+void blocks_pool_name(const struct blocks *blocks, uint32_t pool, char name[BLOCKS_POOL_NAME_BYTES])
+{
+  const char *holder = blocks->is_held_told ? stack_texts_get(&blocks->holders, pool) : NULL;
+  if (holder)
+    snprintf(name, BLOCKS_POOL_NAME_BYTES, "%s", holder);
+  else if (pool)
+    snprintf(name, BLOCKS_POOL_NAME_BYTES, "private (%u, %u)", pool >> 16, pool & UINT16_MAX);
+  else
+    snprintf(name, BLOCKS_POOL_NAME_BYTES, "shared");
+}
+
+const char *blocks_pool_word(const struct blocks *blocks)
+{
+  return blocks->is_held_told ? "resource" : "pool";
 }

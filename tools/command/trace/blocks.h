@@ -68,8 +68,13 @@ struct blocks {
   uint64_t impossible;                   /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
   struct block_failure first_failure;    /* if there are failures */
   struct block_levels held, device_free; /* empty: the log does not tell */
-  struct segments segments;              /* if the log names them; then `held` is their sum */
-  struct block_mark *marks;              /* in order of their begin */
+  bool is_held_told;                     /* the log tells what is held; else `held` is the sum of the segments */
+  struct segments segments; /* if the log names them; their pools are numbers in `holders` where what is held is told */
+  struct stack_texts holders;
+  uint64_t rounded_bytes;   /* that the blocks which are live at the end have more than was asked for */
+  uint64_t waiting_peak;    /* bytes that the program has freed and the allocator cannot use yet, at most: */
+  uint32_t waiting_event;   /* after this event */
+  struct block_mark *marks; /* in order of their begin */
   size_t n_marks, marks_capacity;
   size_t more_marks; /* that were left out */
   struct stack_texts mark_names;
@@ -97,6 +102,12 @@ static inline uint64_t blocks_stack_blocks(const struct blocks *blocks, const st
   return stack_sample_blocks(blocks->stack_sample, block->bytes, block->stack);
 }
 
+/* The event of what changes before an event: of what changes after the last, the last. There is an event. */
+static inline uint32_t blocks_event(const struct blocks *blocks, uint32_t event)
+{
+  return event < blocks->n_events ? event : (uint32_t)blocks->n_events - 1;
+}
+
 /* The number of a block's tag in tag_names, or BLOCKS_OTHERS; 0: it has none. */
 static inline uint32_t blocks_tag(const struct blocks *blocks, const struct block *block)
 {
@@ -107,9 +118,13 @@ static inline uint32_t blocks_tag(const struct blocks *blocks, const struct bloc
 /* "(others)" for BLOCKS_OTHERS; NULL for 0. Valid until the next call. */
 const char *blocks_tag_name(const struct blocks *blocks, uint32_t tag);
 
-enum { BLOCKS_STACK_NAME_BYTES = 240 };
+enum { BLOCKS_STACK_NAME_BYTES = 240, BLOCKS_POOL_NAME_BYTES = 256 };
 
 /* What a stack is called, for people; see stack_frames_name(). */
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes);
+
+/* What a segment's pool is called, and what it is. */
+void blocks_pool_name(const struct blocks *blocks, uint32_t pool, char name[BLOCKS_POOL_NAME_BYTES]);
+const char *blocks_pool_word(const struct blocks *blocks);
 
 #endif

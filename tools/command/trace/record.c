@@ -274,9 +274,9 @@ static struct record_run *record_choose(struct record_reader *record)
 
 static bool record_note(struct record_reader *record, const struct record_event *event)
 {
-  if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
   if (record->looks < RECORD_MOST_LOOKS) record->looks += RECORD_LOOKS_PER_EVENT;
   if (!record_is_of_address(event)) return true;
+  if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
   if (event->action == RECORD_ALLOCATE) return key_map_put(&record->live, event->ptr, 1);
   key_map_extract(&record->live, event->ptr);
   return true;
@@ -313,6 +313,20 @@ static struct trace_row record_row_of(const struct record_reader *record, const 
       .stack = event->stack,
       .tags = run->cursor.tags,
       .stack_sample = record->head.stack_sample <= STACK_SAMPLE_MOST_BYTES ? record->head.stack_sample : 0};
+}
+
+/* Memory is at addresses, or no longer. */
+static struct trace_row record_place_row(const struct record_reader *record, const struct record_run *run)
+{
+  const struct record_event *event = &run->cursor.event;
+  const bool is_there = (int64_t)event->bytes > 0;
+  return (struct trace_row){
+      .action = is_there ? TRACE_HOLD : TRACE_RELEASE,
+      .space = {.process = record->head.process, .device = record->head.device, .memory = TRACE_DEVICE_MEMORY},
+      .pointer = event->ptr,
+      .bytes = is_there ? event->bytes : -event->bytes,
+      .nanoseconds = record_time(record, event->ticks),
+      .tags = run->cursor.holder};
 }
 
 /* The next row of what is held, or of what the device has left. */
@@ -354,7 +368,7 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
     if (event.action == RECORD_HELD)
       record_hold(record, (struct record_held){event.ticks, event.bytes, event.ptr});
     else
-      *row_out = record_row_of(record, run);
+      *row_out = event.action == RECORD_PLACE ? record_place_row(record, run) : record_row_of(record, run);
     if (record_advance(record, run))
       record_settle(record, run, run->place);
     else
@@ -370,6 +384,7 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
 static const char *record_refusal(const struct record_head *head, size_t bytes)
 {
   if (bytes >= sizeof head->magic && memcmp(head->magic, RECORD_MAGIC, sizeof RECORD_MAGIC) != 0 &&
+      memcmp(head->magic, RECORD_MAGIC_3, sizeof RECORD_MAGIC_3) != 0 &&
       memcmp(head->magic, RECORD_MAGIC_2, sizeof RECORD_MAGIC_2) != 0 &&
       memcmp(head->magic, RECORD_MAGIC_1, sizeof RECORD_MAGIC_1) != 0)
     return "is a record in a format that this hipmm does not know; use the command of the hipmm that wrote it";

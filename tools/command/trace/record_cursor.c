@@ -3,6 +3,8 @@
 #include "record_cursor.h"
 #include "../array.h"
 
+#include <limits.h>
+
 enum { RECORD_MOST_STACKS = 1 << 24 };
 
 static bool record_cursor_get_bytes(struct record_cursor *cursor, void *out, size_t bytes)
@@ -69,20 +71,23 @@ static bool record_cursor_get_stack(struct record_cursor *cursor, struct record_
   return *text != NULL;
 }
 
-static bool record_cursor_get_tags(struct record_cursor *cursor, struct record_stacks *stacks)
+/* A byte and a text of that length, which becomes a number. */
+static bool record_cursor_get_text(struct record_cursor *cursor, struct record_stacks *stacks, const char *end,
+                                   uint32_t *number_out)
 {
   unsigned char bytes;
-  char text[RECORD_MOST_TAG_BYTES + 1] = "";
-  cursor->tags = 0;
-  return record_cursor_get_bytes(cursor, &bytes, 1) && record_cursor_get_bytes(cursor, text, bytes) &&
-         (!*text || stack_texts_add(&stacks->tags, text, &cursor->tags));
+  char text[UCHAR_MAX + 2] = "";
+  *number_out = 0;
+  if (!record_cursor_get_bytes(cursor, &bytes, 1) || !record_cursor_get_bytes(cursor, text, bytes)) return false;
+  return !*text || stack_texts_add(&stacks->tags, strcat(text, end), number_out);
 }
 
 /* What follows the head of a meta event that is no event. False: damaged, or out of memory. */
 static bool record_cursor_get_meta(struct record_cursor *cursor, enum record_meta meta, struct record_stacks *stacks)
 {
   if (meta == RECORD_META_THREAD) return record_cursor_get_bytes(cursor, &cursor->thread, sizeof cursor->thread);
-  return meta == RECORD_META_TAGS ? record_cursor_get_tags(cursor, stacks) : record_cursor_get_stack(cursor, stacks);
+  if (meta == RECORD_META_TAGS) return record_cursor_get_text(cursor, stacks, "", &cursor->tags);
+  return record_cursor_get_stack(cursor, stacks);
 }
 
 static bool record_cursor_get_held(struct record_cursor *cursor)
@@ -95,18 +100,38 @@ static bool record_cursor_get_held(struct record_cursor *cursor)
   return true;
 }
 
+static bool record_cursor_get_place(struct record_cursor *cursor, struct record_stacks *stacks)
+{
+  struct record_place place;
+  if (!record_cursor_get_bytes(cursor, &place, sizeof place) ||
+      !record_cursor_get_text(cursor, stacks, "\n", &cursor->holder))
+    return false;
+  if (place.ticks < cursor->context.ticks) place.ticks = cursor->context.ticks;
+  cursor->event = (struct record_event){
+      .action = RECORD_PLACE, .ticks = place.ticks, .ptr = place.address, .bytes = (uint64_t)place.bytes};
+  return true;
+}
+
+/* An event that its head does not describe. */
+static bool record_cursor_get_meta_event(struct record_cursor *cursor, enum record_meta meta,
+                                         struct record_stacks *stacks)
+{
+  return meta == RECORD_META_HELD ? record_cursor_get_held(cursor) : record_cursor_get_place(cursor, stacks);
+}
+
 enum record_step record_cursor_next(struct record_cursor *cursor, struct record_stacks *stacks)
 {
   while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
     unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
-    unsigned meta = head >> RECORD_ACTION_SHIFT & 3;
-    bool is_event = !(head & RECORD_META) || meta == RECORD_META_HELD;
+    enum record_meta meta = (enum record_meta)(head >> RECORD_ACTION_SHIFT & 7);
+    bool is_event = !(head & RECORD_META) || meta == RECORD_META_HELD || meta == RECORD_META_PLACE;
     cursor->at += 2;
     if (is_event)
-      return (head & RECORD_META ? record_cursor_get_held(cursor) : record_cursor_get_event(cursor, head))
+      return (head & RECORD_META ? record_cursor_get_meta_event(cursor, meta, stacks)
+                                 : record_cursor_get_event(cursor, head))
                  ? RECORD_STEP_EVENT
                  : RECORD_STEP_DAMAGED;
-    if (!record_cursor_get_meta(cursor, (enum record_meta)meta, stacks)) return RECORD_STEP_DAMAGED;
+    if (meta > RECORD_META_PLACE || !record_cursor_get_meta(cursor, meta, stacks)) return RECORD_STEP_DAMAGED;
   }
   return RECORD_STEP_END;
 }

@@ -14,6 +14,7 @@
 struct record_cursor {
   struct record_event event; /* that was decoded last */
   uint32_t thread, tags;     /* the number of their text; 0: none */
+  uint32_t holder;           /* of RECORD_PLACE: the number of a text as of a tag; 0: none */
   struct record_context context;
   const char *at, *end;
 };

@@ -14,7 +14,9 @@ enum trace_action {
   /* Not of the program's blocks: only who asks with trace_rows_want_all() gets the following. */
   TRACE_HOLD,        /* the allocator took a segment from the driver */
   TRACE_RELEASE,     /* and gave it back, or a part */
+  TRACE_COMPLETE,    /* a block that a free with `waits` gave back can be used again */
   TRACE_HELD,        /* it holds `bytes` in all now */
+  TRACE_ROUNDED,     /* the blocks that are live now have `bytes` more than was asked for */
   TRACE_DEVICE_FREE, /* the device has `bytes` that nobody uses */
   TRACE_MARK,        /* the program begins what the text of `tags` or `stack` names in its first line, such as a step */
   TRACE_MARK_END
@@ -43,13 +45,14 @@ bool trace_space_is(const struct trace_space *one, const struct trace_space *oth
 struct trace_row {
   enum trace_action action;
   uint32_t pool; /* of a segment: the private pool that has it; 0: none, or not known */
+  bool waits;    /* of a free: the allocator keeps the block until its TRACE_COMPLETE */
   struct trace_space space;
   uint64_t pointer, bytes, stream;
   int64_t
       nanoseconds; /* since 1970; of RMM's CSV since midnight of the log's first day, UTC; TRACE_NO_TIME: not known */
   uint32_t thread; /* 0: not known */
   uint32_t stack;  /* number of a call stack; 0: none */
-  uint32_t tags;   /* number of the text of the thread's tags; 0: none */
+  uint32_t tags;   /* number of the text of the thread's tags, or of the resource that has a segment; 0: none */
   uint64_t stack_sample; /* of the log: what a stack stands for, as in stack_sample.h */
 };
 

@@ -70,7 +70,8 @@ bool segments_release(struct segments *segments, uint32_t event, uint64_t addres
 bool segments_hold(struct segments *segments, uint32_t event, uint64_t address, uint64_t bytes, uint32_t pool)
 {
   return segments_release(segments, event, address, bytes) &&
-         segments_add(segments, (struct segment){address, bytes, event, SEGMENT_IS_HELD, pool, ++segments->calls, 0});
+         segments_add(segments,
+                      (struct segment){address, bytes, event, SEGMENT_IS_HELD, pool, 0, ++segments->calls, 0});
 }
 
 uint32_t segments_pool(const struct segments *segments, uint64_t address)

@@ -14,6 +14,7 @@ struct segment {
   uint64_t address, bytes;
   uint32_t from, to;          /* events; SEGMENT_IS_HELD: to the end */
   uint32_t pool;              /* as of struct trace_row */
+  uint32_t stack;             /* of blocks.c: of the call that took it; 0: not known */
   uint32_t taken, given_back; /* numbers of these calls, which tell the order of those of one event */
 };
 

@@ -52,6 +52,7 @@ static void snapshot_close(void *reader)
   struct snapshot *snapshot = reader;
   stack_texts_clear(&snapshot->texts);
   free(snapshot->before);
+  free(snapshot->after);
   free(snapshot->events);
   free(snapshot->traces);
   trace_live_clear(&snapshot->live);
@@ -181,7 +182,11 @@ static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, ch
 {
   struct snapshot *snapshot = reader;
   const struct snapshot_before *before = snapshot_next_before(snapshot);
-  if (!before && snapshot->next_event == snapshot->n_events) return TRACE_LINE_END;
+  if (!before && snapshot->next_event == snapshot->n_events) {
+    if (snapshot->next_after == snapshot->n_after) return TRACE_LINE_END;
+    *row_out = snapshot->after[snapshot->next_after++];
+    return TRACE_LINE;
+  }
   if (snapshot_next_row(snapshot, before, row_out)) return TRACE_LINE;
   snprintf(message, message_bytes, "out of memory while reading it");
   return TRACE_LINE_ERROR;

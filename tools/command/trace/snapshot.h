@@ -32,6 +32,8 @@ struct snapshot {
   struct snapshot_before *before;
   struct snapshot_event *events; /* in order of time */
   struct snapshot_trace *traces;
+  struct trace_row *after; /* rows behind the last event */
+  size_t n_after, after_capacity, next_after;
   size_t n_before, before_capacity, n_events, capacity, n_traces, traces_capacity;
   size_t next_before, next_event;
   bool has_told_free;     /* the free memory of the device, of the next event */

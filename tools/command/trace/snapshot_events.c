@@ -64,10 +64,10 @@ static bool snapshot_action(const struct tree_value *entry, enum trace_action *a
   static const struct {
     const char *name;
     enum trace_action action;
-  } actions[] = {{"alloc", TRACE_ALLOCATE},       {"free_requested", TRACE_FREE},  {"free", TRACE_FREE},
-                 {"oom", TRACE_ALLOCATE_FAILURE}, {"segment_alloc", TRACE_HOLD},   {"segment_map", TRACE_HOLD},
-                 {"segment_free", TRACE_RELEASE}, {"segment_unmap", TRACE_RELEASE}};
-  static const char *const others[] = {"free_completed", "snapshot", "workspace_snapshot"};
+  } actions[] = {{"alloc", TRACE_ALLOCATE},       {"free_requested", TRACE_FREE},   {"free", TRACE_FREE},
+                 {"oom", TRACE_ALLOCATE_FAILURE}, {"segment_alloc", TRACE_HOLD},    {"segment_map", TRACE_HOLD},
+                 {"segment_free", TRACE_RELEASE}, {"segment_unmap", TRACE_RELEASE}, {"free_completed", TRACE_COMPLETE}};
+  static const char *const others[] = {"snapshot", "workspace_snapshot"};
   const struct tree_value *action = tree_get(entry, "action", TREE_TEXT), *stage = tree_get(entry, "stage", TREE_TEXT);
   for (size_t i = 0; action && i < sizeof actions / sizeof *actions; i++)
     if (tree_text_is(action, actions[i].name)) return *action_out = actions[i].action, true;
@@ -113,6 +113,7 @@ bool snapshot_read_event(struct snapshot *snapshot, const struct tree_value *ent
   if (time >= 0 && time <= INT64_MAX / 1000) row->nanoseconds = time * 1000;
   bool is_read = snapshot_action(entry, &row->action, &is_known);
   snapshot->n_unknown += !is_read && !is_known;
+  row->waits = row->action == TRACE_FREE && tree_text_is(tree_get(entry, "action", TREE_TEXT), "free_requested");
   if (row->action == TRACE_ALLOCATE_FAILURE) row->pointer = 0;
   if (row->action == TRACE_HOLD || row->action == TRACE_RELEASE) row->pool = snapshot_pool(entry);
   if (row->action == TRACE_HOLD && !row->pool) row->pool = (uint32_t)key_map_get(&snapshot->pools, (uintptr_t)entry);
@@ -146,6 +147,19 @@ static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_val
   return true;
 }
 
+/* A block that is live at the end has `bytes` more than was asked for. False: out of memory. */
+static bool snapshot_add_rounding(struct snapshot *snapshot, uint64_t bytes)
+{
+  const struct trace_row row = {
+      .action = TRACE_ROUNDED, .space = snapshot_space(snapshot), .bytes = bytes, .nanoseconds = TRACE_NO_TIME};
+  struct trace_row *last = snapshot->n_after ? &snapshot->after[snapshot->n_after - 1] : NULL;
+  if (last && trace_space_is(&last->space, &row.space)) return last->bytes += bytes, true;
+  if (!array_grow(&snapshot->after, snapshot->n_after, &snapshot->after_capacity, sizeof *snapshot->after))
+    return false;
+  snapshot->after[snapshot->n_after++] = row;
+  return true;
+}
+
 /* The blocks that live, and that no event allocated. Older releases do not write a block's address, and have its call stack
  * in a list "history". */
 static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_value *segment)
@@ -168,9 +182,9 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
     row.bytes = (uint64_t)tree_get_number(block, "requested_size", (int64_t)size);
     if (!trace_live_note(&snapshot->live, &row, &pair)) return false;
     row.action = TRACE_ALLOCATE;
-    if (!pair.slot && tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
-        !snapshot_add_before(snapshot, row, frames))
-      return false;
+    bool is_live = tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated");
+    if (!pair.slot && is_live && !snapshot_add_before(snapshot, row, frames)) return false;
+    if (is_live && size > row.bytes && !snapshot_add_rounding(snapshot, size - row.bytes)) return false;
     address += size;
   }
   return true;
