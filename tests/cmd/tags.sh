@@ -113,7 +113,7 @@ has marks '[{"name": "s, 1", "event": 0, "end": 1}]'
 has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "a;b\\c\"d"}]'
 # Names may lack quotes, or be empty, and a quote within a column is none.
 head -n 1 odd.csv >head.csv
-{ cat head.csv && echo '5",t",allocate,0x100,8,0,;a;;b \""c""\;' && echo '0,t,free,0x100,8,0,"a;b \""c""\;;"'; } >loose.csv
+{ cat head.csv && echo '5",t",allocate,0x100,8,0,;a;;b \""c""\;' && echo '0,t,free,0x100,8,0, "a;b, c \""c""\;;"'; } >loose.csv
 run 0 report --json loose.csv
 has marks '[{"name": "a", "event": 0, "end": 2}]'
 has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "b \"c\";"}]'
