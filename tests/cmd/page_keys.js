@@ -72,6 +72,7 @@ async function drivePlots() {
   await press("Enter");
   await is("document.querySelector('#events [aria-current] td').checkVisibility()", true);
   await is("document.querySelector('#events [aria-current] td').textContent", (Math.floor(events / 2) + 1).toLocaleString("en"));
+  await is("(row => (row.querySelector('pre') || { textContent: '' }).textContent === row.title)(document.querySelector('#events [aria-current]'))", true);
   await is("document.querySelectorAll('#events tr').length - 1", Math.min(events, Math.floor(events / 2) + 22) - Math.max(0, Math.floor(events / 2) - 19));
 }
 async function fits(query, width, mobile) {

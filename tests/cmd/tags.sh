@@ -225,6 +225,8 @@ sed -i s/plain.record/many.record/ hipmm.json
 run 0 report many.record
 prints '       466 blocks  tag (others)' 'Of 66000 steps of the program the report has the first '
 grep -q 'no tag' "$work/out" && fail "blocks with tags are said to have none"
+run 0 report --compare plain.record many.record
+prints '^- At the peak, tag (others): 0 bytes and 116.5 KiB, appeared.$'
 run 0 report -o many.html many.record
 grep -q '"step 65533"\]' many.html || fail "the page has other tags than the first"
 

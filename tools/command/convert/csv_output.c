@@ -16,7 +16,8 @@ static bool csv_output_begin(struct convert_output *output)
   return true;
 }
 
-/* Before the first row: RMM's readers find columns by their names, and do not know that of tags. */
+/* The names of the columns, once the first row is read: before it a log does not tell whether it has tags. RMM's readers find
+ * columns by name, and pass over this one. */
 static bool csv_output_head(struct convert_output *output)
 {
   if (output->has_head) return true;

@@ -22,7 +22,7 @@ struct compare_side {
   uint32_t peak;  /* event */
   struct pages_result pages;
   uint32_t *stacks; /* the common number of each of its call stacks */
-  uint32_t *tags;   /* and of each of its tags; BLOCKS_OTHERS is what both have more */
+  uint32_t *tags;   /* and of each of its tags, with BLOCKS_OTHERS */
 };
 
 /* Blocks of one tag, call stack or size class, of both logs. */
@@ -77,12 +77,12 @@ static bool compare_number_stacks(struct compare *compare, uint32_t side)
 
 static bool compare_number_tags(struct compare *compare, uint32_t side)
 {
-  const struct stack_texts *texts = &compare->sides[side].blocks->tag_names;
+  const struct blocks *blocks = compare->sides[side].blocks;
   uint32_t *numbers = compare->sides[side].tags = calloc(BLOCKS_OTHERS + 1, sizeof *numbers);
   if (!numbers) return false;
-  for (uint32_t i = 1; i < texts->n && i < BLOCKS_OTHERS; i++)
-    if (!stack_texts_add(&compare->tags, stack_texts_get(texts, i), &numbers[i])) return false;
-  return texts->n <= BLOCKS_OTHERS || stack_texts_add(&compare->tags, "(others)", &numbers[BLOCKS_OTHERS]);
+  for (uint32_t i = 1; i < blocks->tag_names.n && i <= BLOCKS_OTHERS; i++)
+    if (!stack_texts_add(&compare->tags, blocks_tag_name(blocks, i), &numbers[i])) return false;
+  return true;
 }
 
 /* ---- Groups ---------------------------------------------------------------------------------------------------- */

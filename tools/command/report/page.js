@@ -391,7 +391,7 @@
       room = x + 12 * scale + context.measureText(mark.name).width;
     }
   }
-  // The moment; and a cross in the middle, of which keys tell.
+  // The moment, and a cross in the middle if keys move the plot.
   function drawMoment(context, width, full, scale) {
     context.fillStyle = paint("--ink");
     context.fillRect(pixelOf(moment + 0.5, width) - scale / 2, 0, scale, full);
@@ -493,9 +493,13 @@
         [from[i] === event ? "allocate" : "free", bytes(size[i]), "0x" + address[i].toString(16), streamName(stream[i]).replace("stream ", ""),
           threadName(thread[i]).replace("thread ", ""),
           ...hasTags ? [tagName(tag[i])] : [], ...hasStacks ? [stackName(stack[i])] : []];
-      row.append(...[count(event), ...time, ...texts].map(text => element("td", text)));
+      const cells = [count(event), ...time, ...texts].map(text => element("td", text));
       if (i !== undefined) row.title = stackTitle(stack[i]);
-      if (event === moment) row.ariaCurrent = "true";
+      if (event === moment) {
+        row.ariaCurrent = "true";
+        if (i !== undefined && stack[i]) cells.at(-1).append(element("pre", stackTitle(stack[i])));
+      }
+      row.append(...cells);
       row.onclick = () => choose(event);
       rows.push(row);
     }
