@@ -449,7 +449,12 @@
   function requestDraw() {
     if (isDue) return;
     isDue = true;
-    requestAnimationFrame(() => { isDue = false; drawCurve(); drawMap(); });
+    requestAnimationFrame(draw);
+  }
+  function draw() {
+    isDue = false;
+    drawCurve();
+    drawMap();
   }
 
   // ---- The moment -------------------------------------------------------------------------------------------------
@@ -671,6 +676,10 @@
   });
   addEventListener("resize", requestDraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
+  for (const type of ["beforeprint", "afterprint"]) addEventListener(type, () => { // on paper a dark page is light
+    document.documentElement.classList.toggle("is-printed", type === "beforeprint");
+    draw();
+  });
   if (hasStacks) byId("group").value = "stack";
   if (hasTags) byId("colour").value = byId("group").value = "tag";
   showLegend();
