@@ -476,7 +476,8 @@
     }
     const rows = [...groups].filter(([, group]) => group[0]).map(([key, group]) =>
       [nameOf(key), group[0], group[1], by === "stack" ? stackTitle(key) : ""]).sort((a, b) => b[2] - a[2]);
-    byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block");
+    byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block") +
+      (isWhole ? "" : " of those that the page has");
     fill("holders", table(by, rows.slice(0, 15), total));
     if (hasStacks) showFlame(stacks);
     showEvents();
