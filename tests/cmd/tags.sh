@@ -121,7 +121,7 @@ has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "b \"c\";"}]'
 for tag in '"open' '"' 'a"b' '"a"b"' "$(printf '%0255d' 0)" '"\0"'; do
   { cat head.csv && printf "1,t,allocate,0x100,8,0,$tag\n"; } >bad.csv
   run 1 convert -o never.record bad.csv
-  says '^hipmm: bad.csv:2: ".*" is no tag; write names of 254 bytes at most, as "step 2;layer 7"$'
+  says '^hipmm: bad.csv:2: ".*" is no tag; write "step 2;layer 7", with quotes doubled, in at most 254 bytes$'
 done
 { head -n 2 odd.csv && printf '1,t,allocate,0x200,8,0,"s, '; } >cut.csv
 run 0 convert -o again.csv cut.csv

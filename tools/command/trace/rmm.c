@@ -182,7 +182,7 @@ static bool rmm_read_row(struct rmm_reader *reader, const char *line, const char
   if (columns->time >= 0) row.nanoseconds = rmm_time(fields[columns->time], &reader->clock);
   if (columns->tag >= 0 && !rmm_read_tags(reader, fields[columns->tag], &row.tags))
     return csv_refuse(message, message_bytes, fields[columns->tag],
-                      "is no tag; write names of 254 bytes at most, as \"step 2;layer 7\"");
+                      "is no tag; write \"step 2;layer 7\", with quotes doubled, in at most 254 bytes");
   *row_out = row;
   return true;
 }
