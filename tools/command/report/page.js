@@ -44,7 +44,7 @@
     for (let i = 0; i < n; i++) values[i] = rows === 1 ? table[0] : rows ? table[next()] : least + unit * next();
     return values;
   }
-  // A line: from the event of each step on so many bytes at most and at least; without events a step for each.
+  // A line: `most` and `least` have the bytes from the event `at` of each step on. Without `at` each event is a step.
   function levelsOf(name) {
     const next = numbersOf(name), count = next(), unit = 2 ** next(), at = new Float64Array(count), most = new Float64Array(count);
     for (let i = 0, event = 0, value = 0; i < count; i++) {
