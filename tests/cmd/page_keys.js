@@ -72,7 +72,20 @@ async function drivePlots() {
   await press("Enter");
   await is("document.querySelector('#events [aria-current] td').checkVisibility()", true);
   await is("document.querySelector('#events [aria-current] td').textContent", (Math.floor(events / 2) + 1).toLocaleString("en"));
+  await is("(row => (row.querySelector('pre') || { textContent: '' }).textContent === row.title)(document.querySelector('#events [aria-current]'))", true);
   await is("document.querySelectorAll('#events tr').length - 1", Math.min(events, Math.floor(events / 2) + 22) - Math.max(0, Math.floor(events / 2) - 19));
+}
+// A browser prints a dark page with the colours of a light one; the plots are to have them, too.
+async function printsLight() {
+  const colours = [];
+  for (const [scheme, event] of [["light"], ["dark"], ["dark", "beforeprint"], ["dark", "afterprint"]]) {
+    await ask("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+    await value("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    if (event) await value("dispatchEvent(new Event('" + event + "'))");
+    colours.push(await value("document.getElementById('curve').toDataURL()"));
+  }
+  const [light, dark, printed, after] = colours;
+  if (light === dark || printed !== light || after !== dark) throw new Error("paper has the colours of a dark page");
 }
 async function fits(query, width, mobile) {
   await ask("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile });
@@ -84,7 +97,10 @@ async function drive() {
   await ask("Page.navigate", { url: "file://" + file });
   await is("document.readyState + location.protocol", "completefile:");
   const hasPlots = await value("document.getElementById('map') !== null");
-  if (hasPlots) await drivePlots();
+  if (hasPlots) {
+    await drivePlots();
+    await printsLight();
+  }
   await fits("html", 380, true);
   if (!hasPlots) await reach(".scroll"); // whose arrow keys move the table
   await ask("Emulation.setEmulatedMedia", { media: "print" });

@@ -79,4 +79,4 @@ if (worst > 0.01 || !columns) {
   console.log("the line of pages lies " + worst + " pixels below the live bytes, in " + columns + " columns");
   process.exit(1);
 }
-console.log(columns);
+console.log(columns, byId("moment-name").textContent);

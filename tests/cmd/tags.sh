@@ -111,6 +111,28 @@ cmp -s odd.csv "$work/out" || fail "tags with marks become others: $(cat "$work/
 run 0 report --json odd.csv
 has marks '[{"name": "s, 1", "event": 0, "end": 1}]'
 has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "a;b\\c\"d"}]'
+# Names may lack quotes, or be empty, and a quote within a column is none.
+head -n 1 odd.csv >head.csv
+{ cat head.csv && echo '5",t",allocate,0x100,8,0,;a;;b \""c""\;' && echo '0,t,free,0x100,8,0, "a;b, c \""c""\;;"'; } >loose.csv
+run 0 report --json loose.csv
+has marks '[{"name": "a", "event": 0, "end": 2}]'
+has peak.by_tag '[{"blocks": 1, "bytes": 8, "tag": "b \"c\";"}]'
+# What is no tag is refused, and in a last line that is cut off it is not read.
+for tag in '"open' '"' 'a"b' '"a"b"' "$(printf '%0255d' 0)" '"\0"'; do
+  { cat head.csv && printf "1,t,allocate,0x100,8,0,$tag\n"; } >bad.csv
+  run 1 convert -o never.record bad.csv
+  says '^hipmm: bad.csv:2: ".*" is no tag; write "step 2;layer 7", with quotes doubled, in at most 254 bytes$'
+done
+{ head -n 2 odd.csv && printf '1,t,allocate,0x200,8,0,"s, '; } >cut.csv
+run 0 convert -o again.csv cut.csv
+grep -q 'cut.csv: the file is cut off: its last line is not whole$' "$work/err" || fail "a tag that is cut off is read: $(cat "$work/err")"
+{ cat head.csv && printf '1,t,allocate,0x100,8,0,"a;%0250d"\n' 0; } >long.csv
+run 0 convert -o long.record long.csv
+run 0 convert long.record
+grep -q "0,\"a;$(printf '%0250d' 0)\"\$" "$work/out" || fail "a long tag is cut: $(cat "$work/out")"
+sed 's/a;.*"/é;é'"$(printf 'é%.0s' $(seq 120))"'"/' long.csv >other.csv
+run 0 report --compare --json long.csv other.csv
+has tables.1.rows.1.0 "\"$(printf '\\u00e9%.0s' $(seq 121))\""
 
 # Two logs beside each other: a tag appeared, one is gone, and one has grown. The plan tells which tag to shrink.
 sed 's/step 2;layer <7>/step 2;layer 8/; s/step 2"/step 9"/; s/1048576,0,"step 0;loss/5242880,0,"step 0;loss/' tags.csv >after.csv
@@ -203,6 +225,8 @@ sed -i s/plain.record/many.record/ hipmm.json
 run 0 report many.record
 prints '       466 blocks  tag (others)' 'Of 66000 steps of the program the report has the first '
 grep -q 'no tag' "$work/out" && fail "blocks with tags are said to have none"
+run 0 report --compare plain.record many.record
+prints '^- At the peak, tag (others): 0 bytes and 116.5 KiB, appeared.$'
 run 0 report -o many.html many.record
 grep -q '"step 65533"\]' many.html || fail "the page has other tags than the first"
 

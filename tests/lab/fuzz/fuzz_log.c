@@ -27,10 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const char *stack = trace_rows_stack(rows, row.stack);
     FUZZ_REQUIRE(row.action <= TRACE_MARK_END && (!stack || strlen(stack) < 1 << 20));
     FUZZ_REQUIRE(!trace_rows_tag(rows, &row, &tag_bytes) || (tag_bytes && tag_bytes <= RECORD_MOST_TAG_BYTES));
+    FUZZ_REQUIRE(!row.tags || trace_rows_have_tags(rows));
     FUZZ_REQUIRE(++n <= 16 * bytes + 16);
   }
   if (rows && state == TRACE_LINE_ERROR) FUZZ_REQUIRE(strncmp(trace_rows_message(rows), file, strlen(file)) == 0);
-  if (rows) (void)trace_rows_remark(rows);
+  if (rows) (void)trace_rows_remark(rows), (void)trace_rows_have_tags(rows);
   if (rows) trace_rows_close(rows);
   if (traces_read(file, NULL, &traces, message, sizeof message)) {
     for (size_t i = 0; i < traces.n; i++)

@@ -16,7 +16,7 @@ struct convert_output {
   bool has_devices; /* the format keeps the memory of several devices apart */
   FILE *file;
   const struct trace_logs *logs;    /* whose rows are written */
-  bool has_head, has_tags;          /* of csv_output.c: the columns are written, that of tags too */
+  bool has_head, has_tags;          /* of csv_output.c: the columns' names are written, with that of tags */
   struct record_output *record;     /* of record_output.c */
   struct snapshot_output *snapshot; /* of snapshot_output.c */
   struct chrome_output *chrome;     /* of chrome_output.c */

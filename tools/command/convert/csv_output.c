@@ -16,7 +16,8 @@ static bool csv_output_begin(struct convert_output *output)
   return true;
 }
 
-/* Before the first row: RMM's readers find columns by their names, and do not know that of tags. */
+/* The names of the columns, once the first row is read: before it a log does not tell whether it has tags. RMM's readers find
+ * columns by name, and pass over this one. */
 static bool csv_output_head(struct convert_output *output)
 {
   if (output->has_head) return true;
@@ -28,19 +29,20 @@ static bool csv_output_head(struct convert_output *output)
 /* The column of tags, from the outermost on, as "step 2;layer 7". */
 static void csv_output_tags(FILE *file, const char *tags)
 {
-  char text[RECORD_MOST_TAG_BYTES + 1], *line, *rest = text;
+  char text[RECORD_MOST_TAG_BYTES + 1], *line, *rest = text, before = '"';
   snprintf(text, sizeof text, "%s", tags ? tags : "");
   putc(',', file);
-  for (const char *before = "\""; (line = strsep(&rest, "\n")) && *line; before = ";") {
-    text_make_plain(line);
-    fputs(before, file);
+  while ((line = strsep(&rest, "\n"))) {
+    if (!text_make_plain(line)) continue; /* behind the last newline, or in a damaged record */
+    putc(before, file);
+    before = ';';
     for (; *line; line++) {
       if (*line == '"') putc('"', file);
       if (*line == ';' || *line == '\\') putc('\\', file);
       putc(*line, file);
     }
   }
-  if (*text) putc('"', file);
+  if (before == ';') putc('"', file);
 }
 
 /* The local time of day, as RMM writes it, with microseconds. */

@@ -132,7 +132,7 @@ static bool snapshot_put_frames(struct snapshot_device *device, uint32_t stack, 
   return true;
 }
 
-/* The outermost tag, as torch.cuda.memory._set_memory_metadata() says the step. */
+/* The outermost tag, as torch.cuda.memory._set_memory_metadata() names a step. */
 static void snapshot_put_step(struct snapshot_device *device, const struct trace_row *row,
                               const struct trace_rows *rows)
 {

@@ -13,7 +13,7 @@
 
 enum { SAVINGS_MOST = 8 };
 
-/* The blocks of one size, tag or stack; everywhere in the log, not at the peak alone. */
+/* The blocks of one size, tag or stack; everywhere in the log, not only at the peak. */
 struct saving {
   struct moment_group at_peak;
   uint64_t halved_bytes;   /* the peak falls by so much when each of them has half the size */

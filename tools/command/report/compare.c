@@ -22,7 +22,7 @@ struct compare_side {
   uint32_t peak;  /* event */
   struct pages_result pages;
   uint32_t *stacks; /* the common number of each of its call stacks */
-  uint32_t *tags;   /* and of each of its tags; BLOCKS_OTHERS is what both have more */
+  uint32_t *tags;   /* and of each of its tags, with BLOCKS_OTHERS */
 };
 
 /* Blocks of one tag, call stack or size class, of both logs. */
@@ -77,12 +77,12 @@ static bool compare_number_stacks(struct compare *compare, uint32_t side)
 
 static bool compare_number_tags(struct compare *compare, uint32_t side)
 {
-  const struct stack_texts *texts = &compare->sides[side].blocks->tag_names;
+  const struct blocks *blocks = compare->sides[side].blocks;
   uint32_t *numbers = compare->sides[side].tags = calloc(BLOCKS_OTHERS + 1, sizeof *numbers);
   if (!numbers) return false;
-  for (uint32_t i = 1; i < texts->n && i < BLOCKS_OTHERS; i++)
-    if (!stack_texts_add(&compare->tags, stack_texts_get(texts, i), &numbers[i])) return false;
-  return texts->n <= BLOCKS_OTHERS || stack_texts_add(&compare->tags, "(others)", &numbers[BLOCKS_OTHERS]);
+  for (uint32_t i = 1; i < blocks->tag_names.n && i <= BLOCKS_OTHERS; i++)
+    if (!stack_texts_add(&compare->tags, blocks_tag_name(blocks, i), &numbers[i])) return false;
+  return true;
 }
 
 /* ---- Groups ---------------------------------------------------------------------------------------------------- */
@@ -93,20 +93,20 @@ static uint32_t compare_size_class(uint64_t bytes)
   return bytes ? 64 - (uint32_t)__builtin_clzll(bytes) : 0;
 }
 
-static void compare_name(const struct compare *compare, enum moment_key by, uint32_t number, char *name)
+/* The name of a group. Valid until the next call; `room` has BLOCKS_STACK_NAME_BYTES. */
+static const char *compare_name(const struct compare *compare, enum moment_key by, uint32_t number, char *room)
 {
-  if (by == MOMENT_BY_TAG && number)
-    snprintf(name, BLOCKS_STACK_NAME_BYTES, "%s", stack_texts_get(&compare->tags, number));
-  else if (by != MOMENT_BY_SIZE && !number)
-    snprintf(name, BLOCKS_STACK_NAME_BYTES, by == MOMENT_BY_TAG ? "no tag" : "no call stack");
-  else if (by == MOMENT_BY_STACK)
-    blocks_stack_name(compare->sides[compare->shown[number][1]].blocks, compare->shown[number][0], name,
+  if (by == MOMENT_BY_TAG) return number ? stack_texts_get(&compare->tags, number) : "no tag";
+  if (by == MOMENT_BY_STACK && !number) return "no call stack";
+  if (by == MOMENT_BY_STACK)
+    blocks_stack_name(compare->sides[compare->shown[number][1]].blocks, compare->shown[number][0], room,
                       BLOCKS_STACK_NAME_BYTES);
   else if (number < 2)
-    snprintf(name, BLOCKS_STACK_NAME_BYTES, "%u bytes", (unsigned)number);
+    snprintf(room, BLOCKS_STACK_NAME_BYTES, "%u bytes", (unsigned)number);
   else
-    snprintf(name, BLOCKS_STACK_NAME_BYTES, "%s to %s", UNITS_BYTES(UINT64_C(1) << (number - 1)),
+    snprintf(room, BLOCKS_STACK_NAME_BYTES, "%s to %s", UNITS_BYTES(UINT64_C(1) << (number - 1)),
              number < 64 ? UNITS_BYTES(UINT64_C(1) << number) : "more");
+  return room;
 }
 
 static int64_t compare_more(const struct compare_group *group)
@@ -189,7 +189,7 @@ static bool compare_table(struct compare *compare, enum moment_key by, bool at_p
                                          {"blocks after", "after_blocks"},
                                          {"change", "change"},
                                          {NULL, NULL}};
-  char name[BLOCKS_STACK_NAME_BYTES], words[COMPARE_WORDS], heading[64];
+  char room[BLOCKS_STACK_NAME_BYTES], words[COMPARE_WORDS], heading[64];
   size_t n;
   snprintf(heading, sizeof heading, "%s, by %s", at_peak ? "Live at the peak" : "Allocated in all", kind);
   json_t *table = table_make(heading, columns);
@@ -197,7 +197,7 @@ static bool compare_table(struct compare *compare, enum moment_key by, bool at_p
   for (size_t i = 0; groups && i < n && i < COMPARE_ROWS; i++) {
     const struct compare_group *group = &groups[i];
     if (!compare_more(group) && group->blocks[0] == group->blocks[1]) continue;
-    compare_name(compare, by, group->number, name);
+    const char *const name = compare_name(compare, by, group->number, room);
     json_t *row = json_pack("{s:I, s:I, s:I, s:I, s:s}", "before", (json_int_t)group->bytes[0], "before_blocks",
                             (json_int_t)group->blocks[0], "after", (json_int_t)group->bytes[1], "after_blocks",
                             (json_int_t)group->blocks[1], "change", compare_change(group, words));

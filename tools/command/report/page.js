@@ -44,7 +44,7 @@
     for (let i = 0; i < n; i++) values[i] = rows === 1 ? table[0] : rows ? table[next()] : least + unit * next();
     return values;
   }
-  // A line: from the event of each step on so many bytes at most and at least; without events a step for each.
+  // A line: `most` and `least` have the bytes from the event `at` of each step on. Without `at` each event is a step.
   function levelsOf(name) {
     const next = numbersOf(name), count = next(), unit = 2 ** next(), at = new Float64Array(count), most = new Float64Array(count);
     for (let i = 0, event = 0, value = 0; i < count; i++) {
@@ -391,7 +391,7 @@
       room = x + 12 * scale + context.measureText(mark.name).width;
     }
   }
-  // The moment; and a cross in the middle, of which keys tell.
+  // The moment, and a cross in the middle if keys move the plot.
   function drawMoment(context, width, full, scale) {
     context.fillStyle = paint("--ink");
     context.fillRect(pixelOf(moment + 0.5, width) - scale / 2, 0, scale, full);
@@ -449,7 +449,12 @@
   function requestDraw() {
     if (isDue) return;
     isDue = true;
-    requestAnimationFrame(() => { isDue = false; drawCurve(); drawMap(); });
+    requestAnimationFrame(draw);
+  }
+  function draw() {
+    isDue = false;
+    drawCurve();
+    drawMap();
   }
 
   // ---- The moment -------------------------------------------------------------------------------------------------
@@ -471,7 +476,8 @@
     }
     const rows = [...groups].filter(([, group]) => group[0]).map(([key, group]) =>
       [nameOf(key), group[0], group[1], by === "stack" ? stackTitle(key) : ""]).sort((a, b) => b[2] - a[2]);
-    byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block");
+    byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block") +
+      (isWhole ? "" : " of those that the page has");
     fill("holders", table(by, rows.slice(0, 15), total));
     if (hasStacks) showFlame(stacks);
     showEvents();
@@ -493,9 +499,13 @@
         [from[i] === event ? "allocate" : "free", bytes(size[i]), "0x" + address[i].toString(16), streamName(stream[i]).replace("stream ", ""),
           threadName(thread[i]).replace("thread ", ""),
           ...hasTags ? [tagName(tag[i])] : [], ...hasStacks ? [stackName(stack[i])] : []];
-      row.append(...[count(event), ...time, ...texts].map(text => element("td", text)));
+      const cells = [count(event), ...time, ...texts].map(text => element("td", text));
       if (i !== undefined) row.title = stackTitle(stack[i]);
-      if (event === moment) row.ariaCurrent = "true";
+      if (event === moment) {
+        row.ariaCurrent = "true";
+        if (i !== undefined && stack[i]) cells.at(-1).append(element("pre", stackTitle(stack[i])));
+      }
+      row.append(...cells);
       row.onclick = () => choose(event);
       rows.push(row);
     }
@@ -667,6 +677,10 @@
   });
   addEventListener("resize", requestDraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
+  for (const type of ["beforeprint", "afterprint"]) addEventListener(type, () => { // on paper a dark page is light
+    document.documentElement.classList.toggle("is-printed", type === "beforeprint");
+    draw();
+  });
   if (hasStacks) byId("group").value = "stack";
   if (hasTags) byId("colour").value = byId("group").value = "tag";
   showLegend();

@@ -138,7 +138,6 @@ static bool report_can_compare(const struct report *report, const struct blocks_
 
 static int report_comparison(const struct report *report, const struct blocks_list *list)
 {
-  json_t *summaries = json_array();
   const char *names[2];
   if (!report_can_compare(report, list)) return CMD_BAD;
   for (int log = 0; log < 2; log++) {
@@ -146,6 +145,7 @@ static int report_comparison(const struct report *report, const struct blocks_li
     names[log] = slash ? slash + 1 : report->files[log];
   }
   if (strcmp(names[0], names[1]) == 0) memcpy(names, report->files, sizeof names);
+  json_t *summaries = json_array();
   json_array_append_new(summaries, compare_summary(&list->items[0], &list->items[1], names));
   int status = report_show(report, summaries, NULL);
   json_decref(summaries);

@@ -23,7 +23,7 @@ int csv_split(const char *line, const char *end, struct csv_field *fields)
   int n = 0;
   bool is_quoted = false;
   for (const char *start = line, *at = line;; at++) {
-    if (at < end && *at == '"') is_quoted = !is_quoted;
+    if (at < end && *at == '"' && (is_quoted || csv_trim(start, at).start == at)) is_quoted = !is_quoted;
     if (at < end && (*at != ',' || is_quoted)) continue;
     if (n < CSV_MOST_COLUMNS) fields[n] = csv_trim(start, at);
     n++;

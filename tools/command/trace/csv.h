@@ -14,8 +14,8 @@ struct csv_field {
   const char *start, *end;
 };
 
-/* Splits at commas outside of quotes, and trims blanks and quotes; returns how many columns there are, of which at most CSV_MOST_COLUMNS are
- * stored. */
+/* Splits at commas outside of quoted columns, and trims blanks and quotes; returns how many columns there are, of which at most
+ * CSV_MOST_COLUMNS are stored. */
 int csv_split(const char *line, const char *end, struct csv_field *fields);
 
 /* Without regard to case. The index of the column with that name; -1 without. */

@@ -135,19 +135,24 @@ static int64_t rmm_time(struct csv_field field, struct rmm_clock *clock)
 
 /* The number of tags as csv_output.c writes them: the outermost first, with a semicolon between them. Without memory the row
  * has none. */
-static uint32_t rmm_read_tags(struct rmm_reader *reader, struct csv_field field)
+static bool rmm_read_tags(struct rmm_reader *reader, struct csv_field field, uint32_t *number_out)
 {
   char text[RECORD_MOST_TAG_BYTES + 1];
   size_t used = 0;
-  uint32_t number = 0;
-  for (const char *at = field.start; at < field.end && used < sizeof text - 2; at++) {
-    const bool is_escaped = at + 1 < field.end && (*at == '\\' || (*at == '"' && at[1] == '"'));
-    at += is_escaped;
-    text[used++] = *at == ';' && !is_escaped ? '\n' : *at;
+  bool is_escaped = false;
+  *number_out = 0;
+  for (const char *at = field.start; at < field.end; at++) {
+    if (*at == '"' && (++at == field.end || *at != '"')) return false;
+    const bool is_end = *at == ';' && !is_escaped;
+    is_escaped = *at == '\\' && !is_escaped;
+    if (is_escaped || (is_end && (!used || text[used - 1] == '\n'))) continue; /* a name that is empty is left out */
+    if (!*at || used == sizeof text - 2) return false;
+    text[used++] = is_end ? '\n' : *at;
   }
-  text[used++] = '\n';
+  if (used && text[used - 1] != '\n') text[used++] = '\n';
   text[used] = '\0';
-  return used > 1 && stack_texts_add(&reader->tags, text, &number) ? number : 0;
+  if (used && !stack_texts_add(&reader->tags, text, number_out)) *number_out = 0;
+  return true;
 }
 
 /* Reads a row. A time or thread that is not understood is not known: replay needs neither. */
@@ -175,7 +180,9 @@ static bool rmm_read_row(struct rmm_reader *reader, const char *line, const char
                       "is no stream; write it as 0x0 or 0x7f41c40036a0");
   if (columns->thread >= 0 && csv_read_address(fields[columns->thread], &thread)) row.thread = (uint32_t)thread;
   if (columns->time >= 0) row.nanoseconds = rmm_time(fields[columns->time], &reader->clock);
-  if (columns->tag >= 0) row.tags = rmm_read_tags(reader, fields[columns->tag]);
+  if (columns->tag >= 0 && !rmm_read_tags(reader, fields[columns->tag], &row.tags))
+    return csv_refuse(message, message_bytes, fields[columns->tag],
+                      "is no tag; write \"step 2;layer 7\", with quotes doubled, in at most 254 bytes");
   *row_out = row;
   return true;
 }
