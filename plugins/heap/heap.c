@@ -302,7 +302,8 @@ static bool heap_may_cut(const struct heap *heap, const struct block *block, enu
   bool is_small = request->bytes < heap->small_bytes, is_idle = !block->before && !block->after;
   if (!heap->small_bytes || block->start - heap->common_start < heap->common_bytes) return true;
   if (is_small != (kind == KIND_BUSY)) return false;
-  return is_small || !is_idle || block->bytes - request_fit_bytes(request) <= heap->most_rest;
+  uint64_t bytes = request_fit_bytes(request), rest = heap->cuts_evenly ? block->bytes % bytes : block->bytes - bytes;
+  return is_small || !is_idle || rest <= heap->most_rest;
 }
 
 /* The stream's best fit of the idle segments for blocks of that kind, which are in the same lists as the others. */

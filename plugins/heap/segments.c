@@ -231,13 +231,13 @@ static enum hipmm_status segments_allocate(void *self, struct heap *heap, const 
   bool is_full = bytes > sizes_headroom(segments->held.maximum_bytes, segments->held.bytes);
   if (is_full && bytes < heap->small_bytes) return HIPMM_E_LIMIT; /* see segments_exchange() */
   slack_update(slack, heap->live_bytes + request->bytes);
-  /* Segments of other sizes were exchanged in vain before: an idle one is cut. */
-  if (is_full && source_of_memory == MEMORY_FROM_GROWTH && slack->vain_bytes > slack->peak_bytes &&
-      (*id_out = heap_allocate_fit(heap, KIND_BUSY, request)))
-    return HIPMM_OK;
   uint64_t most_rest = slack_step(slack) + SIZES_PAGE_BYTES, rest = segments_least_step(bytes) - bytes;
   heap->most_rest = most_rest > rest ? most_rest : rest; /* a segment that would be added is cut, as one that is idle */
-  *id_out = source_of_memory == MEMORY_FROM_FILL || rest <= most_rest ? BLOCK_NONE : heap_allocate_ready(heap, request);
+  /* Segments of other sizes were exchanged in vain before: an idle one is cut into blocks of the size. */
+  heap->cuts_evenly = is_full && source_of_memory == MEMORY_FROM_GROWTH && slack->vain_bytes > slack->peak_bytes;
+  bool looks_again = source_of_memory != MEMORY_FROM_FILL && (rest > most_rest || heap->cuts_evenly);
+  *id_out = looks_again ? heap_allocate_ready(heap, request) : BLOCK_NONE;
+  heap->cuts_evenly = false;
   if (*id_out) {
     heap->most_rest = most_rest;
     return HIPMM_OK;

@@ -146,6 +146,7 @@ struct heap {
   uint64_t small_bytes;     /* of segments: smaller blocks have segments of their own. 0: the memory is mapped */
   uint64_t common_start, common_bytes; /* of segments: the one for blocks of all sizes, which the pool began with */
   uint64_t most_rest; /* of segments: what may be left of an idle one that a large block takes (slack.c) */
+  bool cuts_evenly;   /* an idle segment that is nearly a multiple of the request may be cut, too */
   const char *remedy; /* of fragmentation, for the one warning (fragments.c); NULL: no warning, or no other */
   /* The number of uncommitted granules that have a byte of [start, end), which lies in a free block with some. Set by
    * granules.c, with its first argument. */

@@ -43,11 +43,12 @@ as_written() {
 }
 for log in resnet50_train gpt2_steps cupy_frames; do as_written $log; done
 
-# runs_within LOG BUDGET PASSES: the budget as a part of the peak.
+# runs_within LOG BUDGET PASSES: the budget as a part of the peak, of the resource that is described.
+resource='"type": "pool"'
 runs_within() {
   peak=$(sed -n 's/^ *"peak_requested_bytes": \([0-9]*\),*$/\1/p' "$1.peak")
   bytes=$(awk -v peak="$peak" -v budget="$2" 'BEGIN { printf "%.0f", peak * budget }')
-  echo "{ \"stack\": [{ \"type\": \"pool\", \"maximum_size\": $bytes }, \"device\"] }" >budget.json
+  echo "{ \"stack\": [{ $resource, \"maximum_size\": $bytes }, \"device\"] }" >budget.json
   for passes in $3; do
     run 0 replay --json --repeat "$passes" --config budget.json "$1.csv"
     echo "$1, passes: $passes, in $bytes bytes, $2 of the peak: $(sed -n 's/^ *"failures": //p' "$work/out") failures"
@@ -57,6 +58,41 @@ runs_within() {
 runs_within resnet50_train 1.0044 "1 4"
 runs_within gpt2_steps 1.0082 "1"
 runs_within cupy_frames 1.0513 "1"
+
+# Where memory cannot be mapped elsewhere. Each bound is a little more than what was measured.
+resource='"type": "pool", "growth": "segments"'
+echo "{ \"stack\": [{ $resource }, \"device\"] }" >segments.json
+config=segments.json
+holds_at_most resnet50_train 1.06
+holds_at_most gpt2_steps 1.18
+holds_at_most cupy_frames 1.5
+runs_within resnet50_train 1.03 "1"
+runs_within gpt2_steps 1.08 "1"
+runs_within cupy_frames 1.2 "1"
+
+# repeats SEED BUDGET: a sequence that ran once, in segments, runs again.
+repeats() {
+  python3 "$top_srcdir/tests/cmd/sequence.py" "$1" >sequence.csv || exit 99
+  run 0 replay --json --config segments.json sequence.csv
+  cp "$work/out" sequence.peak
+  runs_within sequence "$2" "1 12"
+}
+HIPMM_SOFTWARE=memory=1TiB
+if command -v python3 >/dev/null; then
+  repeats 1 1.05
+  repeats 5 1.08
+fi
+HIPMM_SOFTWARE=memory=64GiB
+
+resource='"type": "arena"'
+echo '{ "stack": ["arena", "device"] }' >arena.json
+config=arena.json
+holds_at_most resnet50_train 1.06
+holds_at_most gpt2_steps 1.16
+holds_at_most cupy_frames 1.6
+runs_within resnet50_train 1.03 "1"
+runs_within gpt2_steps 1.08 "1"
+runs_within cupy_frames 1.25 "1"
 
 # hipmm does not know whether a runtime named by its path can map a chunk twice. A pool with "growth": "mapped" has to wait
 # before it moves a chunk.
