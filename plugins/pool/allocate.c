@@ -293,8 +293,9 @@ static __attribute__((noinline)) enum hipmm_status pool_deallocate_small(struct 
   enum hipmm_status status = arena_claim(&pool->arena, id, ptr, bytes);
   if (status) return status;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  bool is_local = block_of(&pool->arena.heap.blocks, id)->arena != 0;
-  if (cache && !is_local && cache_free(cache, &pool->arena.heap.blocks, stream, id)) return HIPMM_OK;
+  const struct block *block = block_of(&pool->arena.heap.blocks, id);
+  bool has_bin = !block->arena && block->bytes <= CACHE_BLOCK_BYTES; /* without records, a block keeps the rest */
+  if (cache && has_bin && cache_free(cache, &pool->arena.heap.blocks, stream, id)) return HIPMM_OK;
   return pool_deallocate_slow_path(pool, id, stream);
 }
 
