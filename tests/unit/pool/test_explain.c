@@ -222,7 +222,8 @@ static void says_that_there_are_no_more_records(const char *growth, size_t bytes
   void *blocks[BLOCKS + 1];
   char graph[100];
   size_t n = 0;
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'initial_size': '1MiB'}, 'device']", growth);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'initial_size': '1MiB'}, 'device']",
+           growth);
   fixture_start(graph);
   struct pool *pool = fixture_resource("pool")->self;
   blocks[n++] = fixture_allocate(bytes, NULL);
@@ -234,8 +235,9 @@ static void says_that_there_are_no_more_records(const char *growth, size_t bytes
     fails(bytes, HIPMM_E_OUT_OF_MEMORY);
     assert_message(is_mapped ? "100 blocks are allocated" : "101 blocks are allocated");
     assert_message("and with the free ones between them the pool has records for 101 and no more");
-    assert_in_range(fixture_value("pool", "free_bytes"), 0, (size_t)fixture_value("pool", "reserved_bytes") - n * bytes);
-    assert_int_equal(fixture_value("pool", "live_bytes"), n * bytes);
+    assert_in_range(fixture_value("pool", "free_bytes"), 0,
+                    (size_t)fixture_value("pool", "reserved_bytes") - n * bytes);
+    assert_int_equal(fixture_value("pool", "live_bytes"), (int64_t)(n * bytes));
     fixture_free(blocks[50], bytes, NULL);
     blocks[50] = fixture_allocate(bytes, NULL);
   }
