@@ -341,7 +341,8 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   (void)alignment;
   if (!id || !block_claim(block_of(blocks, id))) return 0;
   struct block *block = block_of(blocks, id);
-  if (bytes == block->requested && pool_try_free(pool, cache, id, stream)) return 1;
+  bool is_there = block->start == (uintptr_t)ptr && block->requested == bytes; /* as arena_claim() says */
+  if (is_there && pool_try_free(pool, cache, id, stream)) return 1;
   block_set_state(block, BLOCK_LIVE);
   return 0;
 }
