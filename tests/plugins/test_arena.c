@@ -307,6 +307,22 @@ static void orders_what_a_stream_gives_back_after_it_has_waited(void **state)
   }
 }
 
+/* A segment that the work of another stream still uses makes room, and no arena has to give back what it has. */
+static void waits_for_a_segment_to_release(void **state)
+{
+  (void)state;
+  fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']");
+  hipmm_stream_t stream = fixture_stream();
+  void *first = fixture_allocate(8 * MIB, stream), *fence = fixture_allocate(4 * MIB, stream);
+  assert_int_equal(fixture_hip()->MemsetAsync(first, 1, 8 * MIB, stream), 0);
+  fixture_free(first, 8 * MIB, stream);
+  void *larger = fixture_allocate(10 * MIB, NULL);
+  assert_int_equal(fixture_value("arena", "collections"), 0);
+  fixture_free(larger, 10 * MIB, NULL);
+  fixture_free(fence, 4 * MIB, stream);
+  fixture_drop_stream(stream);
+}
+
 /* One after the other goes to another stream, which waits for each. */
 static void lets_another_stream_have_each_of_several_free_blocks(void **state)
 {
@@ -883,6 +899,7 @@ int main(void)
       TEST(takes_the_smaller_of_two_free_blocks),
       TEST(orders_the_superblocks_that_a_stream_gives_back),
       TEST(orders_what_a_stream_gives_back_after_it_has_waited),
+      TEST(waits_for_a_segment_to_release),
       TEST(lets_another_stream_have_each_of_several_free_blocks),
       TEST(waits_for_the_device_only_where_that_gives_memory),
       TEST(uses_the_last_of_its_memory_before_it_waits),
