@@ -76,9 +76,9 @@ static __attribute__((noinline)) uint32_t pool_allocate_locally(struct pool *poo
 
 static __attribute__((noinline)) enum hipmm_status pool_refuse_suspended(const struct pool *pool, uint64_t requested)
 {
-  return pool->arena.services->refuse(pool->arena.services, HIPMM_E_STATE,
-                                      "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first",
-                                      requested, 0, 0);
+  const struct hipmm_services *services = pool->arena.services;
+  return services->refuse(services, HIPMM_E_STATE,
+                          "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first", requested, 0, 0);
 }
 
 /* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
@@ -193,7 +193,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 /* ---- Calls that are served at once or not at all ---- */
 
 /* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. For a larger one the runtime may be
- * asked what work has completed (pool_looks_first()). */
+ * asked what work has completed (arena_find_ready()). */
 static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
 {
   if (!cache || cache->has_heap || bytes - 1 >= ARENA_LARGE_BYTES || !biased_lock_try(&pool->arena.lock)) return false;
@@ -220,13 +220,11 @@ int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
 
 enum hipmm_status pool_refuse_pointer(struct arena *arena, const void *ptr)
 {
-  struct pool *pool = (struct pool *)arena;
   struct hipmm_block span;
-  if (span_holds(pool, ptr, &span))
-    return pool->arena.services->refuse(pool->arena.services, HIPMM_E_POINTER,
-                                        "{0:hex} lies in a span, which is no block; hipmm_span_destroy() frees it",
-                                        (uintptr_t)ptr, 0, 0);
-  return refuse_pointer(pool->arena.services, ptr);
+  if (!span_holds((struct pool *)arena, ptr, &span)) return refuse_pointer(arena->services, ptr);
+  return arena->services->refuse(arena->services, HIPMM_E_POINTER,
+                                 "{0:hex} lies in a span, which is no block; hipmm_span_destroy() frees it",
+                                 (uintptr_t)ptr, 0, 0);
 }
 
 /* Frees a small block to the thread's cache for the stream, after making room in it; false if no cache may hold it. */
