@@ -40,7 +40,8 @@ static uint32_t find_memory_elsewhere(struct arena *arena, const struct request 
 {
   bool may_wait = hipmm_is_out_of_memory(arena->refusal) && hipmm_may_wait(arena->services, arena->refusal) &&
                   !streams_any_captured(&arena->heap.streams, request->stream);
-  return may_wait && request->alignment == HIPMM_ALIGNMENT ? arena_find_elsewhere(arena, request) : BLOCK_NONE;
+  bool may_share = request->alignment == HIPMM_ALIGNMENT && !request->is_own;
+  return may_wait && may_share ? arena_find_elsewhere(arena, request) : BLOCK_NONE;
 }
 
 /* Host memory or records are short, which no upstream has said. Returns no block. */

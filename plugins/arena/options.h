@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h: the options of `arena`, */
+/* options.h: the options of `arena`. */
 #ifndef HIPMM_PLUGINS_ARENA_OPTIONS_H
 #define HIPMM_PLUGINS_ARENA_OPTIONS_H
 

@@ -76,9 +76,9 @@ static __attribute__((noinline)) uint32_t pool_allocate_locally(struct pool *poo
 
 static __attribute__((noinline)) enum hipmm_status pool_refuse_suspended(const struct pool *pool, uint64_t requested)
 {
-  return pool->arena.services->refuse(pool->arena.services, HIPMM_E_STATE,
-                                      "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first",
-                                      requested, 0, 0);
+  const struct hipmm_services *services = pool->arena.services;
+  return services->refuse(services, HIPMM_E_STATE,
+                          "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first", requested, 0, 0);
 }
 
 /* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
@@ -193,7 +193,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 /* ---- Calls that are served at once or not at all ---- */
 
 /* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. For a larger one the runtime may be
- * asked what work has completed (pool_looks_first()). */
+ * asked what work has completed (arena_find_ready()). */
 static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
 {
   if (!cache || cache->has_heap || bytes - 1 >= ARENA_LARGE_BYTES || !biased_lock_try(&pool->arena.lock)) return false;
@@ -220,13 +220,11 @@ int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
 
 enum hipmm_status pool_refuse_pointer(struct arena *arena, const void *ptr)
 {
-  struct pool *pool = (struct pool *)arena;
   struct hipmm_block span;
-  if (span_holds(pool, ptr, &span))
-    return pool->arena.services->refuse(pool->arena.services, HIPMM_E_POINTER,
-                                        "{0:hex} lies in a span, which is no block; hipmm_span_destroy() frees it",
-                                        (uintptr_t)ptr, 0, 0);
-  return refuse_pointer(pool->arena.services, ptr);
+  if (!span_holds((struct pool *)arena, ptr, &span)) return refuse_pointer(arena->services, ptr);
+  return arena->services->refuse(arena->services, HIPMM_E_POINTER,
+                                 "{0:hex} lies in a span, which is no block; hipmm_span_destroy() frees it",
+                                 (uintptr_t)ptr, 0, 0);
 }
 
 /* Frees a small block to the thread's cache for the stream, after making room in it; false if no cache may hold it. */
@@ -293,8 +291,9 @@ static __attribute__((noinline)) enum hipmm_status pool_deallocate_small(struct 
   enum hipmm_status status = arena_claim(&pool->arena, id, ptr, bytes);
   if (status) return status;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  bool is_local = block_of(&pool->arena.heap.blocks, id)->arena != 0;
-  if (cache && !is_local && cache_free(cache, &pool->arena.heap.blocks, stream, id)) return HIPMM_OK;
+  const struct block *block = block_of(&pool->arena.heap.blocks, id);
+  bool has_bin = !block->arena && block->bytes <= CACHE_BLOCK_BYTES; /* without records, a block keeps the rest */
+  if (cache && has_bin && cache_free(cache, &pool->arena.heap.blocks, stream, id)) return HIPMM_OK;
   return pool_deallocate_slow_path(pool, id, stream);
 }
 
@@ -340,7 +339,8 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   (void)alignment;
   if (!id || !block_claim(block_of(blocks, id))) return 0;
   struct block *block = block_of(blocks, id);
-  if (bytes == block->requested && pool_try_free(pool, cache, id, stream)) return 1;
+  bool is_there = block->start == (uintptr_t)ptr && block->requested == bytes; /* as arena_claim() says */
+  if (is_there && pool_try_free(pool, cache, id, stream)) return 1;
   block_set_state(block, BLOCK_LIVE);
   return 0;
 }

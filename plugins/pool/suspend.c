@@ -9,15 +9,12 @@
  * not: between the two calls another thread's mmap() can get the addresses, and every pointer into them would be
  * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
  * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
+#include "../../core/base/deadline.h"
 #include "allocate.h"
-
-#include <time.h>
 
 static double suspend_seconds(void)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+  return 1e-9 * (double)monotonic_ns();
 }
 
 static const char *suspend_place(const struct pool *pool)

@@ -71,6 +71,19 @@ static void free_shared_and_move(void)
   get(11, MEDIUM, NULL);
 }
 
+/* The same in a pool, whose heap gives that record to the next block, in front. */
+static void free_shared_and_get_medium(void)
+{
+  free_shared_medium();
+  get(11, MEDIUM, NULL);
+}
+
+static void try_to_free_shared_medium(void)
+{
+  if (plugin->ops->try_deallocate(resource, shared_block, MEDIUM, HIPMM_ALIGNMENT, NULL))
+    __atomic_fetch_add(&n_frees, 1, __ATOMIC_RELAXED);
+}
+
 /* Two blocks that are neighbours, behind one that stays. */
 static void get_three(void)
 {
@@ -265,13 +278,24 @@ static void get_pair(void)
 }
 
 /* What is in front of it and behind it is free. */
-static void begin_arena_with_shared_block_between(void)
+static void share_block_between(void)
 {
   size_t bytes;
-  begin_arena();
   interleave_alone(FIRST, get_pair);
   n_frees = 0;
   shared_block = device_take(FIRST, &bytes);
+}
+
+static void begin_with_shared_block_between(void)
+{
+  begin_pool();
+  share_block_between();
+}
+
+static void begin_arena_with_shared_block_between(void)
+{
+  begin_arena();
+  share_block_between();
 }
 
 static void begin_arena_with_neighbours(void)
@@ -378,12 +402,29 @@ static void end_full(void)
   end();
 }
 
+/* A call that does not wait may claim a block and leave it, while the free of the other thread is refused. */
+static void end_with_one_free_at_last(void)
+{
+  if (!n_frees) free_shared_medium();
+  end_with_one_free();
+}
+
 static const struct interleave_scenario scenarios[] = {
     {"pool: a block freed twice", begin_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
     {"pool: a second free beside the next allocation",
      begin_with_shared_block,
      {free_shared_and_get, free_shared},
      end_with_next_block,
+     2},
+    {"pool: a second free while the record is used anew",
+     begin_with_shared_block_between,
+     {free_shared_and_get_medium, free_shared_medium},
+     end_with_one_free,
+     2},
+    {"pool: a second free that does not wait, while the record is used anew",
+     begin_with_shared_block_between,
+     {free_shared_and_get_medium, try_to_free_shared_medium},
+     end_with_one_free_at_last,
      2},
     {"pool: a free of foreign memory beside the first growth", begin_empty, {use_small, free_foreign}, end, 2},
     {"pool: a thread's end beside a trim", begin_pool, {use_small_and_end, trim}, end, 2},

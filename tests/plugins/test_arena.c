@@ -275,6 +275,54 @@ static void orders_the_superblocks_that_a_stream_gives_back(void **state)
   }
 }
 
+/* What was freed on another stream, too, once the arena's stream has waited for it. */
+static void orders_what_a_stream_gives_back_after_it_has_waited(void **state)
+{
+  enum { BLOCKS = 256, BYTES = 64 << 10, LARGE_BYTES = 8 << 20 };
+  static const char *const records[] = {"lazy", "on_free", "auto"};
+  void *blocks[BLOCKS];
+  (void)state;
+  for (int row = 0; row < 3 * 3; row++) {
+    char runtime[100], graph[200];
+    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", 1 + row / 3);
+    snprintf(graph, sizeof graph,
+             "'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB', 'record': '%s'}, 'device']",
+             records[row % 3]);
+    fixture_start_with(runtime, graph);
+    hipmm_stream_t streams[3];
+    for (int i = 0; i < 3; i++) streams[i] = fixture_stream();
+    for (int i = 0; i < 2; i++) assert_ok(hipmm_stream_retain(0, streams[i]));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, streams[0]);
+    for (int i = 0; i < BLOCKS; i++) assert_int_equal(fixture_hip()->MemsetAsync(blocks[i], 1, BYTES, streams[1]), 0);
+    for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, streams[1]);
+    void *small = fixture_allocate(100, streams[0]);
+    void *large = fixture_allocate(LARGE_BYTES, streams[2]);
+    assert_int_equal(fixture_hip()->MemsetAsync(large, 2, LARGE_BYTES, streams[2]), 0);
+    assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+    assert_true(fixture_holds(large, 2, LARGE_BYTES));
+    fixture_free(small, 100, streams[0]);
+    fixture_free(large, LARGE_BYTES, streams[2]);
+    for (int i = 0; i < 3; i++) fixture_drop_stream(streams[i]);
+    assert_ok(hipmm_finalize());
+  }
+}
+
+/* A segment that the work of another stream still uses makes room, and no arena has to give back what it has. */
+static void waits_for_a_segment_to_release(void **state)
+{
+  (void)state;
+  fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'arena', 'maximum_size': '16MiB'}, 'device']");
+  hipmm_stream_t stream = fixture_stream();
+  void *first = fixture_allocate(8 * MIB, stream), *fence = fixture_allocate(4 * MIB, stream);
+  assert_int_equal(fixture_hip()->MemsetAsync(first, 1, 8 * MIB, stream), 0);
+  fixture_free(first, 8 * MIB, stream);
+  void *larger = fixture_allocate(10 * MIB, NULL);
+  assert_int_equal(fixture_value("arena", "collections"), 0);
+  fixture_free(larger, 10 * MIB, NULL);
+  fixture_free(fence, 4 * MIB, stream);
+  fixture_drop_stream(stream);
+}
+
 /* One after the other goes to another stream, which waits for each. */
 static void lets_another_stream_have_each_of_several_free_blocks(void **state)
 {
@@ -696,6 +744,22 @@ static void keeps_a_free_block_whole_when_records_run_out(void **state)
   fixture_free(fixture_allocate(16 * MIB, NULL), 16 * MIB, NULL);
 }
 
+/* There is a superblock, and no record for a block in it. */
+static void gives_a_superblock_back_that_it_has_no_record_for(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '4MiB', 'maximum_size': '4MiB'}, 'device']");
+  struct arena *arena = fixture_resource("arena")->self;
+  uint32_t most = arena->heap.blocks.most;
+  arena->heap.blocks.most = arena->heap.blocks.count;
+  assert_status(hipmm_allocate(NULL, 100, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(fixture_value("arena", "free_bytes"), 4 * MIB);
+  fixture_free(fixture_allocate(4 * MIB, NULL), 4 * MIB, NULL);
+  arena->heap.blocks.most = most;
+  fixture_free(fixture_allocate(100, NULL), 100, NULL);
+}
+
 /* As if there were as many arenas, and then as many streams, as there can be. */
 static void goes_on_where_no_arena_or_stream_is_left(void **state)
 {
@@ -816,6 +880,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(says_that_there_are_no_more_records),
       TEST(keeps_a_free_block_whole_when_records_run_out),
+      TEST(gives_a_superblock_back_that_it_has_no_record_for),
       TEST(goes_on_where_no_arena_or_stream_is_left),
       TEST(gives_records_between_live_ones_back_when_trimmed),
       TEST(forgets_addresses_that_it_gave_back),
@@ -833,6 +898,8 @@ int main(void)
       TEST(serves_a_large_block_from_what_is_idle_in_superblocks),
       TEST(takes_the_smaller_of_two_free_blocks),
       TEST(orders_the_superblocks_that_a_stream_gives_back),
+      TEST(orders_what_a_stream_gives_back_after_it_has_waited),
+      TEST(waits_for_a_segment_to_release),
       TEST(lets_another_stream_have_each_of_several_free_blocks),
       TEST(waits_for_the_device_only_where_that_gives_memory),
       TEST(uses_the_last_of_its_memory_before_it_waits),

@@ -216,46 +216,56 @@ static void tells_of_binning(void **state)
 /* ---- Records ---- */
 
 /* The pool has few records in place of hundreds of millions. What is free is told right, and one free helps. */
-static void says_that_there_are_no_more_records(const char *growth)
+static void says_that_there_are_no_more_records(const char *growth, size_t bytes)
 {
-  enum { BLOCKS = 100, BYTES = 8000 };
+  enum { BLOCKS = 100 };
   void *blocks[BLOCKS + 1];
   char graph[100];
-  int n = 0;
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", growth);
+  size_t n = 0;
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s', 'initial_size': '1MiB'}, 'device']",
+           growth);
   fixture_start(graph);
   struct pool *pool = fixture_resource("pool")->self;
-  blocks[n++] = fixture_allocate(BYTES, NULL);
+  blocks[n++] = fixture_allocate(bytes, NULL);
   pool->arena.heap.blocks.most = pool->arena.heap.blocks.count + BLOCKS - 1;
-  while (n <= BLOCKS && !hipmm_allocate(NULL, BYTES, NULL, &blocks[n])) n++;
+  while (n <= BLOCKS && !hipmm_allocate(NULL, bytes, NULL, &blocks[n])) n++;
   bool is_mapped = !strcmp(growth, "mapped");
   assert_int_equal(n, is_mapped ? BLOCKS : BLOCKS + 1); /* in a segment the last one has all the rest */
   for (int time = 0; time < 3; time++) {
-    fails(BYTES, HIPMM_E_OUT_OF_MEMORY);
+    fails(bytes, HIPMM_E_OUT_OF_MEMORY);
     assert_message(is_mapped ? "100 blocks are allocated" : "101 blocks are allocated");
     assert_message("and with the free ones between them the pool has records for 101 and no more");
-    assert_in_range(fixture_value("pool", "free_bytes"), 0, fixture_value("pool", "reserved_bytes") - n * BYTES);
-    assert_int_equal(fixture_value("pool", "live_bytes"), n * BYTES);
-    fixture_free(blocks[50], BYTES, NULL);
-    blocks[50] = fixture_allocate(BYTES, NULL);
+    assert_in_range(fixture_value("pool", "free_bytes"), 0,
+                    (size_t)fixture_value("pool", "reserved_bytes") - n * bytes);
+    assert_int_equal(fixture_value("pool", "live_bytes"), (int64_t)(n * bytes));
+    fixture_free(blocks[50], bytes, NULL);
+    blocks[50] = fixture_allocate(bytes, NULL);
   }
-  while (n) fixture_free(blocks[--n], BYTES, NULL);
+  while (n) fixture_free(blocks[--n], bytes, NULL);
   assert_int_equal(fixture_value("pool", "free_bytes"), fixture_value("pool", "reserved_bytes"));
-  fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
+  fixture_free(fixture_allocate(bytes, NULL), bytes, NULL);
 }
 
 static void says_that_there_are_no_more_records_mapped(void **state)
 {
   (void)state;
   mine = NULL;
-  says_that_there_are_no_more_records("mapped");
+  says_that_there_are_no_more_records("mapped", 8000);
 }
 
 static void says_that_there_are_no_more_records_in_segments(void **state)
 {
   (void)state;
   mine = NULL;
-  says_that_there_are_no_more_records("segments");
+  says_that_there_are_no_more_records("segments", 8000);
+}
+
+/* The last one has more bytes than a cache of a thread has bins for. */
+static void says_that_there_are_no_more_records_of_small_blocks(void **state)
+{
+  (void)state;
+  mine = NULL;
+  says_that_there_are_no_more_records("segments", 100);
 }
 
 static void has_records_for_more_blocks_than_24_bits_number(void **state)
@@ -283,6 +293,7 @@ int main(void)
       TEST(tells_of_binning),
       TEST(says_that_there_are_no_more_records_mapped),
       TEST(says_that_there_are_no_more_records_in_segments),
+      TEST(says_that_there_are_no_more_records_of_small_blocks),
       TEST(has_records_for_more_blocks_than_24_bits_number),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

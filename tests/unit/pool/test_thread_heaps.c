@@ -314,6 +314,33 @@ static void leaves_the_large_and_the_aligned_to_the_pool(void **state)
   close_pool();
 }
 
+static void allocate_beside_a_large_one(void)
+{
+  served[1] = allocate(7 * MIB / 2);
+  served[0] = allocate(5000);
+}
+
+/* In a local arena a block shares its memory with others. */
+static void leaves_what_other_processes_may_get_to_the_pool(void **state)
+{
+  void *ptr = NULL, *all[BLOCKS];
+  unsigned n = 0;
+  (void)state;
+  open_pool(GROWTH_MAPPED, BLOCKS * MIB);
+  pool->arena.backing.granules.chunks.can_export = true;
+  start_worker();
+  have_it_wait();
+  have_done(allocate_beside_a_large_one);
+  while ((all[n] = allocate(2 * MIB))) n++;
+  assert_ok(deallocate(served[1], 7 * MIB / 2));
+  assert_int_equal(pool_allocate_exportable(pool, 2 * MIB, HIPMM_ALIGNMENT, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_non_null(all[n++] = allocate(2 * MIB)); /* which the local arena has */
+  while (n) assert_ok(deallocate(all[--n], 2 * MIB));
+  assert_ok(deallocate(served[0], 5000));
+  end_worker();
+  close_pool();
+}
+
 /* The caller has come from below the pool. */
 static void gives_nothing_to_a_caller_with_the_lock(void **state)
 {
@@ -416,6 +443,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(leaves_the_large_and_the_aligned_to_the_pool),
+      cmocka_unit_test(leaves_what_other_processes_may_get_to_the_pool),
       cmocka_unit_test(gives_nothing_to_a_caller_with_the_lock),
       cmocka_unit_test(takes_back_only_what_was_abandoned),
       cmocka_unit_test(leaves_a_living_thread_the_cache_that_it_does_not_use),
