@@ -774,6 +774,7 @@ static void goes_on_where_no_arena_or_stream_is_left(void **state)
   uint32_t n_locals = arena->n_locals;
   arena->n_locals = ARENA_MOST_LOCALS;
   blocks[1] = fixture_allocate(1000, streams[1]); /* from the global arena */
+  assert_int_equal(heap_block(&arena->heap, block_at(&arena->heap.blocks, blocks[1], 1000))->arena, 0);
   arena->n_locals = n_locals;
   assert_int_equal(fixture_value("arena", "superblocks"), 1);
   arena->heap.streams.count = MAX_STREAMS;

@@ -287,6 +287,25 @@ static void makes_no_heap_for_a_stream_that_has_ended(void **state)
   close_pool();
 }
 
+/* The first heap needs a table. */
+static void shares_while_host_memory_is_short(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  assert_ok(deallocate(allocate(4096), 4096));
+  pool->caches.items[0].wants_heap = true; /* as after many waits */
+  fake_fail_host_allocation(1);
+  void *shared = allocate(8192);
+  assert_non_null(shared);
+  assert_int_equal(local_bytes(), 0);
+  void *own = allocate(8192);
+  assert_non_null(own);
+  assert_true(local_bytes() > 0);
+  assert_ok(deallocate(shared, 8192));
+  assert_ok(deallocate(own, 8192));
+  close_pool();
+}
+
 /* ---- What a heap does not serve ---- */
 
 static void *served[2];
@@ -453,6 +472,7 @@ int main(void)
       cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
       cmocka_unit_test(outlives_streams_and_threads),
       cmocka_unit_test(makes_no_heap_for_a_stream_that_has_ended),
+      cmocka_unit_test(shares_while_host_memory_is_short),
   };
   return cmocka_run_group_tests_name("heaps of threads", tests, NULL, NULL);
 }
