@@ -34,7 +34,8 @@ static bool heap_block_is_valid(const struct heap *heap, uint32_t id)
   if (block->start % HIPMM_ALIGNMENT || block->bytes % HIPMM_ALIGNMENT || !block->bytes) return false;
   if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested || block->uncommitted))
     return false;
-  if (block->state == BLOCK_FREE && block->epoch > stream_of(&heap->streams, block->stream)->frees) return false;
+  uint64_t frees = block->stream == STREAM_READY ? 0 : stream_of(&heap->streams, block->stream)->frees;
+  if (block->state == BLOCK_FREE && block->epoch > frees) return false;
   return !block->after || (after->before == id && after->start == block->start + block->bytes);
 }
 

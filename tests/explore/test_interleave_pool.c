@@ -146,6 +146,17 @@ static void give_second_on_other_stream(void)
   give(SECOND, other_stream);
 }
 
+/* Too large for a message: it needs the lock of the other thread's arena. */
+static void give_medium_of_second(void)
+{
+  give(12 + SECOND, NULL);
+}
+
+static void get_superblock(void)
+{
+  get(10, ARENA_SUPERBLOCK_BYTES, NULL);
+}
+
 /* The second thread's block: it is freed meanwhile, or not. */
 static void count_two(void)
 {
@@ -252,6 +263,18 @@ static void begin_arena_with_blocks(void)
   begin_arena();
   interleave_alone(FIRST, get_first);
   interleave_alone(SECOND, get_first);
+}
+
+static void begin_arena_with_medium(void)
+{
+  begin_arena();
+  interleave_alone(SECOND, get_medium);
+}
+
+static void begin_arena_with_pending(void)
+{
+  begin_arena_with_blocks();
+  interleave_alone(FIRST, give_second_on_other_stream);
 }
 
 static void begin_with_shared_block(void)
@@ -460,6 +483,17 @@ static const struct interleave_scenario scenarios[] = {
      2},
     {"arena: a message while memory is short", begin_full_arena, {give_second, get_all}, end_full, 2},
     {"arena: a hit beside a trim", begin_arena, {use_small_twice, trim}, end, 1},
+    {"arena: a hit beside a trim that ends what is pending", begin_arena_with_pending, {trim, use_small}, end, 2},
+    {"arena: a hit beside a free on another stream",
+     begin_arena_with_blocks,
+     {give_second_on_other_stream, use_small},
+     end,
+     2},
+    {"arena: a larger block beside a new superblock",
+     begin_arena_with_medium,
+     {give_medium_of_second, get_superblock},
+     end,
+     2},
     {"arena: a hit beside a count", begin_arena, {use_small, count}, end, 2},
     {"arena: a hit beside a stream's end", begin_arena_with_stream, {use_small, retire}, end, 2},
     {"arena: each frees the other's block", begin_arena_with_blocks, {give_second_and_get, give_first_and_get}, end, 2},

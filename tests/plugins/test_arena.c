@@ -695,6 +695,23 @@ static void keeps_threads_on_their_default_streams_apart(void **state)
   assert_int_equal(fixture_value("arena", "arenas"), 1);
 }
 
+/* The end of one thread leaves the others what they have. */
+static void leaves_a_living_thread_its_arena(void **state)
+{
+  struct task task = {.failures = 0};
+  (void)state;
+  fixture_start(plain);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  const struct arena *arena = fixture_resource("arena")->self;
+  uint64_t thread = local_thread(arena_local(arena, 1));
+  assert_true(thread);
+  run_in_thread(allocate_all, &task);
+  for (int k = 0; k < BLOCKS_OF_THREAD; k++) fixture_free(task.blocks[k], 0, NULL);
+  assert_int_equal(local_thread(arena_local(arena, 1)), thread);
+  assert_int_equal(local_thread(arena_local(arena, 2)), 0);
+  assert_true(arena_local(arena, 1)->bytes > 0);
+}
+
 /* ---- Records ---- */
 
 static void says_that_there_are_no_more_records(void **state)
@@ -774,6 +791,7 @@ static void goes_on_where_no_arena_or_stream_is_left(void **state)
   uint32_t n_locals = arena->n_locals;
   arena->n_locals = ARENA_MOST_LOCALS;
   blocks[1] = fixture_allocate(1000, streams[1]); /* from the global arena */
+  assert_int_equal(heap_block(&arena->heap, block_at(&arena->heap.blocks, blocks[1], 1000))->arena, 0);
   arena->n_locals = n_locals;
   assert_int_equal(fixture_value("arena", "superblocks"), 1);
   arena->heap.streams.count = MAX_STREAMS;
@@ -909,6 +927,7 @@ int main(void)
       TEST(holds_nobody_up_while_it_dumps),
       TEST(dumps_over_no_link_in_a_shared_folder),
       TEST(lets_the_next_thread_have_the_arena_of_one_that_ended),
+      TEST(leaves_a_living_thread_its_arena),
       TEST(frees_what_another_thread_allocated),
       TEST(returns_what_another_thread_frees),
       TEST(returns_what_its_thread_finds_freed),

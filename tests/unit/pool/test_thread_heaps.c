@@ -267,6 +267,24 @@ static void outlives_streams_and_threads(void **state)
   close_pool();
 }
 
+/* What a heap without a stream gives back is ready for every stream. */
+static void gives_back_what_no_stream_uses(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_all);
+  plugin->ops->stream_retire(pool, NULL);
+  have_done(free_all);
+  assert_ok(plugin->ops->trim(pool, SIZE_MAX));
+  assert_int_equal(local_bytes(), 0);
+  assert_true(heap_is_valid(&pool->arena.heap));
+  end_worker();
+  assert_int_equal(n_failed, 0);
+  close_pool();
+}
+
 /* A stream that nobody retained has the handle of one that lasted: an arena that believes it lasts would reuse memory out of
  * order. */
 static void makes_no_heap_for_a_stream_that_has_ended(void **state)
@@ -284,6 +302,25 @@ static void makes_no_heap_for_a_stream_that_has_ended(void **state)
   assert_ok(plugin->ops->allocate(pool, 8192, HIPMM_ALIGNMENT, stream, &ptr));
   assert_null(pool->arena.locals);
   assert_ok(plugin->ops->deallocate(pool, ptr, 8192, HIPMM_ALIGNMENT, stream));
+  close_pool();
+}
+
+/* The first heap needs a table. */
+static void shares_while_host_memory_is_short(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  assert_ok(deallocate(allocate(4096), 4096));
+  pool->caches.items[0].wants_heap = true; /* as after many waits */
+  fake_fail_host_allocation(1);
+  void *shared = allocate(8192);
+  assert_non_null(shared);
+  assert_int_equal(local_bytes(), 0);
+  void *own = allocate(8192);
+  assert_non_null(own);
+  assert_true(local_bytes() > 0);
+  assert_ok(deallocate(shared, 8192));
+  assert_ok(deallocate(own, 8192));
   close_pool();
 }
 
@@ -453,6 +490,8 @@ int main(void)
       cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
       cmocka_unit_test(outlives_streams_and_threads),
       cmocka_unit_test(makes_no_heap_for_a_stream_that_has_ended),
+      cmocka_unit_test(shares_while_host_memory_is_short),
+      cmocka_unit_test(gives_back_what_no_stream_uses),
   };
   return cmocka_run_group_tests_name("heaps of threads", tests, NULL, NULL);
 }
