@@ -277,31 +277,45 @@ static void tells_what_is_held_in_each_file(void **state)
     }
 }
 
-/* As many segments that they would leave no room for events: then the last events are there, and no segments. */
+/* As many segments, or names so long, that they would leave no room for events: then the last events are there, and no segments. */
 static void prefers_the_last_events_to_places(void **state)
 {
-  enum { MANY = 3000, LAST = 4000 };
-  void *others[MANY];
-  struct told told = {.held_bytes = 0};
-  char message[600], *path = path_in(folder, "log.record");
-  struct trace_row row;
+  enum { MOST = 8000, EVENTS = 40000 };
+  static const struct {
+    const char *options, *name;
+    int n, least;
+  } cases[] = {{"'keep_last': 4000", "device", 3000, 4000},
+               {"'keep_last': 4000", "a_name_so_long_that_it_needs_more_than_all_the_rest_of_its_row", 300, 4000},
+               {"'rotate_size': '256KiB'", "device", MOST, 4000}};
+  void *others[MOST];
+  char graph[900], message[600], *path = path_in(folder, "log.record");
   (void)state;
-  start(", 'keep_last': 4000", "segments", "");
-  struct hipmm_resource *device = fixture_resource("device");
-  for (int i = 0; i < MANY; i++) assert_ok(hipmm_allocate(device, 4096, NULL, &others[i]));
-  for (int i = 0; i < 10 * LAST; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
-  assert_ok(hipmm_resource_perform(fixture_resource("recording"), "flush"));
-  struct trace_rows *rows = trace_rows_open(path, message, sizeof message);
-  assert_non_null(rows);
-  trace_rows_want_all(rows);
-  while (trace_rows_next(rows, &row) == TRACE_LINE) {
-    told.n_events += trace_action_is_of_blocks(row.action);
-    assert_int_not_equal(row.action, TRACE_HOLD);
+  for (size_t kind = 0; kind < sizeof cases / sizeof *cases; kind++) {
+    struct trace_row row;
+    int n_events = 0;
+    snprintf(
+        graph, sizeof graph,
+        "'resources': {'%s': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': '%s'}, 'recording': {'type': "
+        "'recording', 'upstream': 'pool', 'file': '%s', %s}}, 'devices': {'default': 'recording'}",
+        cases[kind].name, cases[kind].name, path, cases[kind].options);
+    fixture_start(graph);
+    struct hipmm_resource *device = fixture_resource(cases[kind].name);
+    for (int i = 0; i < cases[kind].n; i++) assert_ok(hipmm_allocate(device, 4096, NULL, &others[i]));
+    for (int i = 0; i < EVENTS / 2; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+    assert_ok(hipmm_resource_perform(fixture_resource("recording"), "flush"));
+    struct trace_rows *rows = trace_rows_open(path, message, sizeof message);
+    assert_non_null(rows);
+    trace_rows_want_all(rows);
+    while (trace_rows_next(rows, &row) == TRACE_LINE) {
+      n_events += trace_action_is_of_blocks(row.action);
+      assert_int_not_equal(row.action, TRACE_HOLD);
+    }
+    assert_in_range(n_events, cases[kind].least, EVENTS);
+    trace_rows_close(rows);
+    for (int i = 0; i < cases[kind].n; i++) assert_ok(hipmm_deallocate(device, others[i], 4096, NULL));
+    assert_ok(hipmm_finalize());
   }
-  assert_in_range(told.n_events, LAST, 10 * LAST);
-  trace_rows_close(rows);
   free(path);
-  for (int i = 0; i < MANY; i++) assert_ok(hipmm_deallocate(device, others[i], 4096, NULL));
 }
 
 static void tells_what_a_suspended_pool_gave_back(void **state)
