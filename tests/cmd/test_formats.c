@@ -850,6 +850,7 @@ static void reads_places_and_nothing_unknown(void **state)
     assert_int_equal(holder != NULL, i % 2);
     if (holder) assert_memory_equal(holder, "pool", bytes);
   }
+  assert_false(trace_rows_have_tags(rows)); /* names are none */
   assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
   assert_int_equal(row.pointer, 4096);
   assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);

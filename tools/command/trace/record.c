@@ -470,14 +470,14 @@ static bool record_has_tags(void *reader)
 {
   struct record_reader *record = reader;
   char *data = malloc(RECORD_BLOCK_BYTES);
-  for (size_t i = 0; data && i < record->n_blocks && !record->stacks.tags.n; i++) {
+  bool has_tags = false;
+  for (size_t i = 0; data && i < record->n_blocks && !has_tags; i++) {
     const size_t bytes = record_read(record->descriptor, data, record->blocks[i].bytes, record->blocks[i].offset);
     struct record_cursor cursor = {.at = data + sizeof(struct record_block), .end = data + bytes};
-    while (!record->stacks.tags.n && record_cursor_next(&cursor, &record->stacks) == RECORD_STEP_EVENT) {
-    }
+    while (!has_tags && record_cursor_next(&cursor, &record->stacks) == RECORD_STEP_EVENT) has_tags = cursor.tags;
   }
   free(data);
-  return record->stacks.tags.n;
+  return has_tags;
 }
 
 static const char *record_tags(void *reader, uint32_t number)
