@@ -2,6 +2,7 @@
 /* test_formats.c: the logs of other tools: their rows, what is said of a file that is another, and damage of every kind. */
 #include "../../core/base/record_format.h"
 #include "../../tools/command/trace/rows.h"
+#include "../../tools/command/trace/segments.h"
 #include "../../tools/command/trace/stack_frames.h"
 
 #include <inttypes.h>
@@ -904,13 +905,37 @@ static void reads_events_of_every_form(void **state)
   trace_rows_close(rows);
 }
 
-/* ---- Damage ---------------------------------------------------------------------------------------------------- */
-
 static uint64_t draw(uint64_t *random, uint64_t below)
 {
   *random ^= *random << 13, *random ^= *random >> 7, *random ^= *random << 17;
   return *random % below;
 }
+
+/* Segments of any numbers are what an array of pages has, and none is empty. */
+static void keeps_segments_that_are_cut_anywhere(void **state)
+{
+  enum { PAGES = 64, STEPS = 5000 };
+  uint32_t pages[PAGES] = {0}; /* the pool of each */
+  struct segments segments = {NULL};
+  uint64_t random = 3;
+  (void)state;
+  for (uint32_t step = 1; step < STEPS; step++) {
+    const uint64_t at = draw(&random, PAGES), n = draw(&random, PAGES - at + 1) / (1 + draw(&random, 8));
+    const uint32_t pool = draw(&random, 2) ? step : 0;
+    assert_true(pool ? segments_hold(&segments, step, at, n, pool) : segments_release(&segments, step, at, n));
+    for (uint64_t page = at; page < at + n; page++) pages[page] = pool;
+    uint64_t held = 0;
+    for (uint64_t page = 0; page < PAGES; page++) {
+      assert_int_equal(segments_pool(&segments, page), pages[page]);
+      held += pages[page] != 0;
+    }
+    assert_int_equal(segments.held_bytes, held);
+  }
+  for (size_t i = 0; i < segments.n; i++) assert_int_not_equal(segments.items[i].bytes, 0);
+  segments_clear(&segments);
+}
+
+/* ---- Damage ---------------------------------------------------------------------------------------------------- */
 
 static void damage(const char *data, size_t bytes, uint64_t *random)
 {
@@ -991,6 +1016,7 @@ int main(void)
       cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
       cmocka_unit_test(reads_events_of_every_form),
       cmocka_unit_test(reads_places_and_nothing_unknown),
+      cmocka_unit_test(keeps_segments_that_are_cut_anywhere),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
