@@ -814,13 +814,14 @@ static void write_over_old_block(char *block)
   free(page);
 }
 
-/* Places with numbers that no memory has are rows as they stand, with the name of who has them; and a row of a kind that no
- * release writes ends its block. */
+/* Places with numbers that no memory has are rows as they stand, with the name of who has them, once the record
+ * has told what is held; and a row of a kind that no release writes ends its block. */
 static void reads_places_and_nothing_unknown(void **state)
 {
   static const struct record_place places[] = {
       {5, 4096, 512}, {6, 4096, -512}, {7, 0, RECORD_NOWHERE}, {8, UINT64_MAX, INT64_MAX}, {UINT64_MAX, 0, 0}};
   enum { PLACES = sizeof places / sizeof *places };
+  static const struct record_held held = {6, 512, UINT64_MAX};
   char *block = calloc(1, RECORD_BLOCK_BYTES), *at = block + sizeof(struct record_block);
   struct record_context context = {0};
   struct trace_row row;
@@ -829,6 +830,7 @@ static void reads_places_and_nothing_unknown(void **state)
   assert_non_null(block);
   for (size_t i = 0; i < PLACES; i++) {
     char data[sizeof *places + 5] = "";
+    if (i == 1) at = record_put_meta(at, RECORD_META_HELD, &held, sizeof held);
     memcpy(data, &places[i], sizeof *places);
     memcpy(data + sizeof *places, i % 2 ? "\4pool" : "", i % 2 ? 5 : 1);
     at = record_put_meta(at, RECORD_META_PLACE, data, sizeof *places + (i % 2 ? 5 : 1));
@@ -841,7 +843,9 @@ static void reads_places_and_nothing_unknown(void **state)
   struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
   assert_non_null(rows);
   trace_rows_want_all(rows);
-  for (size_t i = 0; i < PLACES; i++) {
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+  assert_int_equal(row.action, TRACE_HELD);
+  for (size_t i = 1; i < PLACES; i++) {
     const int64_t told = places[i].bytes;
     assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
     assert_int_equal(row.action, told > 0 ? TRACE_HOLD : TRACE_RELEASE);
