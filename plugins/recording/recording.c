@@ -71,15 +71,21 @@ static inline bool recording_is_plain(struct recording *recording)
   return !__atomic_load_n(is_special, __ATOMIC_RELAXED);
 }
 
-/* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
+/* The next event records what is held, and is not plain. */
+static void recording_expect_held(struct recording *recording)
+{
+  atomic_store(&recording->is_held_new, true);
+  atomic_store(&recording->is_special, &always);
+}
+
+/* Called under locks of resources below, so that the next event records it. If two threads change
  * what is held at once, the older sum may come last; the next change corrects it. */
 static void recording_notify_of_held(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
 {
   struct recording *recording = closure;
   (void)source, (void)bytes;
   atomic_store_explicit(&recording->recorder.file.held_bytes, held_bytes, memory_order_relaxed);
-  atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_special, &always);
+  recording_expect_held(recording);
 }
 
 /* The same for where it is. */
@@ -92,16 +98,14 @@ static void recording_notify_of_place(void *closure, const char *holder, const v
   else
     atomic_store(&recording->are_places_due, true);
   pthread_mutex_unlock(&recording->places_lock);
-  atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_special, &always);
+  recording_expect_held(recording);
 }
 
 /* All places are recorded with the next event: what was recorded of them so far is not in the same file, or incomplete. */
 static void recording_renew_places(struct recording *recording)
 {
   atomic_store(&recording->are_places_due, true);
-  atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_special, &always);
+  recording_expect_held(recording);
 }
 
 static void recording_part_begins(struct record_file *file)
