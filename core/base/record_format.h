@@ -109,10 +109,10 @@ struct record_held {
 /* What is held is at these addresses for the events that follow; with negative `bytes` no longer. */
 struct record_place {
   uint64_t ticks, address;
-  int64_t
-      bytes; /* RECORD_NOWHERE, and address 0: all places before it are forgotten, and those that there are follow */
+  int64_t bytes;
 };
 
+/* As `bytes`, of address 0: all places before it are forgotten, and those that there are follow. */
 #define RECORD_NOWHERE INT64_MIN
 
 struct record_event {

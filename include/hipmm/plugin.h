@@ -647,9 +647,9 @@ struct hipmm_services {
    * `bytes` more from the runtime, or gives them back (negative). `changed` gets the source's name, and the bytes that
    * the sources of its device hold then. `placed`, unless it is NULL, is called whenever memory that the resource
    * `holder` below has is at `ptr` from now on, or no longer (negative `bytes`): a block of a source, or what a pool has
-   * mapped. The name lasts as long as the watch. Where memory is when the watch begins, visit_places tells. Both may be called under locks of resources below, and call no
-   * function of hipmm. One watch for each resource. unwatch waits until no thread is in them. HIPMM_E_OUT_OF_MEMORY
-   * without host memory. */
+   * mapped. The name lasts as long as the watch. visit_places tells where memory is when the watch begins. Both may be
+   * called under locks of resources below, and call no function of hipmm. One watch for each resource. unwatch waits until
+   * no thread is in them. HIPMM_E_OUT_OF_MEMORY without host memory. */
   enum hipmm_status (*watch_held)(const struct hipmm_services *services,
                                   void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
                                   void (*placed)(void *closure, const char *holder, const void *ptr, int64_t bytes),

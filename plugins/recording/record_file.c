@@ -113,12 +113,13 @@ static void record_file_begin_block(struct record_file *file, struct record_bloc
   __atomic_store_n(&block->magic, RECORD_BLOCK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Says once that the file cannot grow. Under the lock. */
+/* Says once that the file cannot grow, and begins a part once it can. Under the lock. */
 static void record_file_tell(struct record_file *file, int code)
 {
   if (code && !file->is_full)
     file->services->log(file->services, HIPMM_LOG_ERROR, "%.500s cannot grow: %s; events are lost", file->name,
                         output_file_reason(code));
+  if (!code && file->is_full) file->part_begins(file);
   file->is_full = code != 0;
 }
 

@@ -18,8 +18,8 @@ struct record_file {
   uint64_t kept_blocks; /* full blocks that are kept, in memory; 0: all, in the file. Set before record_file_open() */
   uint64_t rotate_bytes, stack_sample;
   int64_t rotated_files;
-  /* Called with the lock when events that were recorded will not be in the file with later ones: after a rotation, and each time
-   * that half of the kept blocks were written. Set before record_file_open(). */
+  /* Called with the lock when events that were recorded will not be in the file with later ones: after a rotation, each time that
+   * half of the kept blocks were written, and when the file can grow again. Set before record_file_open(). */
   void (*part_begins)(struct record_file *file);
   pthread_mutex_t lock; /* all below */
   struct log_file file;

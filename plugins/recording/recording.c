@@ -8,6 +8,7 @@
 #include "recorder.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { USUAL_EVENT_BYTES = 16 };
 
@@ -38,10 +39,12 @@ struct recording {
   const uint32_t *_Atomic is_special;
   atomic_bool is_held_new;     /* since the last event, or where it is: see recording_notify_of_held() */
   atomic_bool are_places_due;  /* all places, at the next event */
-  pthread_mutex_t places_lock; /* the next three */
+  pthread_mutex_t places_lock; /* the next four */
   bool is_visiting;            /* a thread collects all places, and takes the changes then */
+  bool omits_places;           /* they would leave too little room for events: until all places are due again */
   uint32_t n_changes;
   struct recording_place changes[RECORDING_CHANGES]; /* since the last event */
+  uint64_t most_place_bytes;                         /* that all places may take in the record; 0: any number */
   atomic_uint_fast64_t due_ns;                       /* when the device is next asked for its free memory */
   struct recorder recorder;
 };
@@ -68,15 +71,21 @@ static inline bool recording_is_plain(struct recording *recording)
   return !__atomic_load_n(is_special, __ATOMIC_RELAXED);
 }
 
-/* Called under locks of resources below, so that the next event records it, which is then not plain. If two threads change
+/* The next event records what is held, and is not plain. */
+static void recording_expect_held(struct recording *recording)
+{
+  atomic_store(&recording->is_held_new, true);
+  atomic_store(&recording->is_special, &always);
+}
+
+/* Called under locks of resources below, so that the next event records it. If two threads change
  * what is held at once, the older sum may come last; the next change corrects it. */
 static void recording_notify_of_held(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
 {
   struct recording *recording = closure;
   (void)source, (void)bytes;
   atomic_store_explicit(&recording->recorder.file.held_bytes, held_bytes, memory_order_relaxed);
-  atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_special, &always);
+  recording_expect_held(recording);
 }
 
 /* The same for where it is. */
@@ -89,16 +98,14 @@ static void recording_notify_of_place(void *closure, const char *holder, const v
   else
     atomic_store(&recording->are_places_due, true);
   pthread_mutex_unlock(&recording->places_lock);
-  atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_special, &always);
+  recording_expect_held(recording);
 }
 
 /* All places are recorded with the next event: what was recorded of them so far is not in the same file, or incomplete. */
 static void recording_renew_places(struct recording *recording)
 {
   atomic_store(&recording->are_places_due, true);
-  atomic_store(&recording->is_held_new, true);
-  atomic_store(&recording->is_special, &always);
+  recording_expect_held(recording);
 }
 
 static void recording_part_begins(struct record_file *file)
@@ -125,13 +132,14 @@ static uint64_t recording_device_free(struct recording *recording)
 struct recording_places {
   struct recording_place *items;
   size_t n, capacity;
-  uint64_t ticks;
-  bool has_failed; /* without host memory */
+  uint64_t bytes, ticks; /* `bytes` in the record */
+  bool has_failed;       /* without host memory */
 };
 
 static void recording_collect_place(void *closure, const char *holder, const void *ptr, int64_t bytes)
 {
   struct recording_places *places = closure;
+  places->bytes += 2 + sizeof(struct record_place) + 1 + (holder ? strlen(holder) : 0);
   if (places->n == places->capacity) {
     const size_t capacity = 2 * places->capacity + RECORDING_CHANGES;
     struct recording_place *larger = realloc(places->items, capacity * sizeof *larger);
@@ -143,14 +151,15 @@ static void recording_collect_place(void *closure, const char *holder, const voi
   places->items[places->n++] = (struct recording_place){holder, ptr, bytes};
 }
 
-/* Only the first of all places, which says that those before are forgotten, if they leave too little room for events. */
-static void recording_visit_places(const struct recording *recording, struct recording_places *places)
+/* All places. Whether they leave enough room for events; else only the first is left, which says that those before are forgotten. */
+static bool recording_visit_places(const struct recording *recording, struct recording_places *places)
 {
   const struct hipmm_services *services = recording->recorder.services;
-  const uint64_t kept_bytes = recording->recorder.file.kept_blocks * RECORD_BLOCK_BYTES;
   recording_collect_place(places, NULL, NULL, RECORD_NOWHERE);
   if (services->visit_places(services, recording_collect_place, places)) places->has_failed = true;
-  if (kept_bytes && places->n > kept_bytes / 4 / (2 * sizeof(struct record_place))) places->n = 1;
+  if (!recording->most_place_bytes || places->bytes <= recording->most_place_bytes) return true;
+  places->n = 1;
+  return false;
 }
 
 /* What has changed since the last event; or all places, and after them what has changed while they were visited: in this order it
@@ -162,9 +171,10 @@ static void recording_take_places(struct recording *recording, struct recording_
   if (is_due) recording->n_changes = 0;
   if (is_due) recording->is_visiting = true;
   pthread_mutex_unlock(&recording->places_lock);
-  if (is_due) recording_visit_places(recording, places);
+  bool omits_places = is_due && !recording_visit_places(recording, places);
   pthread_mutex_lock(&recording->places_lock);
-  for (uint32_t i = 0; is_mine && i < recording->n_changes; i++) {
+  if (is_due) recording->omits_places = omits_places;
+  for (uint32_t i = 0; is_mine && !recording->omits_places && i < recording->n_changes; i++) {
     const struct recording_place *change = &recording->changes[i];
     recording_collect_place(places, change->holder, change->ptr, change->bytes);
   }
@@ -364,6 +374,8 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
   stack_options_set(&recording->recorder.stack, &given->stack, services);
   recording->recorder.file.kept_blocks =
       ((uint64_t)given->keep_last * USUAL_EVENT_BYTES + RECORD_BLOCK_BYTES - 1) / RECORD_BLOCK_BYTES;
+  recording->most_place_bytes =
+      (given->keep_last ? recording->recorder.file.kept_blocks * RECORD_BLOCK_BYTES : given->rotate_size) / 4;
   recording->recorder.file.part_begins = recording_part_begins;
   pthread_mutex_init(&recording->places_lock, NULL);
   struct recording_opening opening = {services, given, recording};

@@ -2,6 +2,7 @@
 /* test_formats.c: the logs of other tools: their rows, what is said of a file that is another, and damage of every kind. */
 #include "../../core/base/record_format.h"
 #include "../../tools/command/trace/rows.h"
+#include "../../tools/command/trace/segments.h"
 #include "../../tools/command/trace/stack_frames.h"
 
 #include <inttypes.h>
@@ -813,13 +814,14 @@ static void write_over_old_block(char *block)
   free(page);
 }
 
-/* Places with numbers that no memory has are rows as they stand, with the name of who has them; and a row of a kind that no
- * release writes ends its block. */
+/* Places with numbers that no memory has are rows as they stand, with the name of who has them, once the record
+ * has told what is held; and a row of a kind that no release writes ends its block. */
 static void reads_places_and_nothing_unknown(void **state)
 {
   static const struct record_place places[] = {
       {5, 4096, 512}, {6, 4096, -512}, {7, 0, RECORD_NOWHERE}, {8, UINT64_MAX, INT64_MAX}, {UINT64_MAX, 0, 0}};
   enum { PLACES = sizeof places / sizeof *places };
+  static const struct record_held held = {6, 512, UINT64_MAX};
   char *block = calloc(1, RECORD_BLOCK_BYTES), *at = block + sizeof(struct record_block);
   struct record_context context = {0};
   struct trace_row row;
@@ -828,6 +830,7 @@ static void reads_places_and_nothing_unknown(void **state)
   assert_non_null(block);
   for (size_t i = 0; i < PLACES; i++) {
     char data[sizeof *places + 5] = "";
+    if (i == 1) at = record_put_meta(at, RECORD_META_HELD, &held, sizeof held);
     memcpy(data, &places[i], sizeof *places);
     memcpy(data + sizeof *places, i % 2 ? "\4pool" : "", i % 2 ? 5 : 1);
     at = record_put_meta(at, RECORD_META_PLACE, data, sizeof *places + (i % 2 ? 5 : 1));
@@ -840,7 +843,9 @@ static void reads_places_and_nothing_unknown(void **state)
   struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
   assert_non_null(rows);
   trace_rows_want_all(rows);
-  for (size_t i = 0; i < PLACES; i++) {
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+  assert_int_equal(row.action, TRACE_HELD);
+  for (size_t i = 1; i < PLACES; i++) {
     const int64_t told = places[i].bytes;
     assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
     assert_int_equal(row.action, told > 0 ? TRACE_HOLD : TRACE_RELEASE);
@@ -850,6 +855,7 @@ static void reads_places_and_nothing_unknown(void **state)
     assert_int_equal(holder != NULL, i % 2);
     if (holder) assert_memory_equal(holder, "pool", bytes);
   }
+  assert_false(trace_rows_have_tags(rows)); /* names are none */
   assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
   assert_int_equal(row.pointer, 4096);
   assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
@@ -903,13 +909,37 @@ static void reads_events_of_every_form(void **state)
   trace_rows_close(rows);
 }
 
-/* ---- Damage ---------------------------------------------------------------------------------------------------- */
-
 static uint64_t draw(uint64_t *random, uint64_t below)
 {
   *random ^= *random << 13, *random ^= *random >> 7, *random ^= *random << 17;
   return *random % below;
 }
+
+/* Segments of any numbers are what an array of pages has, and none is empty. */
+static void keeps_segments_that_are_cut_anywhere(void **state)
+{
+  enum { PAGES = 64, STEPS = 5000 };
+  uint32_t pages[PAGES] = {0}; /* the pool of each */
+  struct segments segments = {NULL};
+  uint64_t random = 3;
+  (void)state;
+  for (uint32_t step = 1; step < STEPS; step++) {
+    const uint64_t at = draw(&random, PAGES), n = draw(&random, PAGES - at + 1) / (1 + draw(&random, 8));
+    const uint32_t pool = draw(&random, 2) ? step : 0;
+    assert_true(pool ? segments_hold(&segments, step, at, n, pool) : segments_release(&segments, step, at, n));
+    for (uint64_t page = at; page < at + n; page++) pages[page] = pool;
+    uint64_t held = 0;
+    for (uint64_t page = 0; page < PAGES; page++) {
+      assert_int_equal(segments_pool(&segments, page), pages[page]);
+      held += pages[page] != 0;
+    }
+    assert_int_equal(segments.held_bytes, held);
+  }
+  for (size_t i = 0; i < segments.n; i++) assert_int_not_equal(segments.items[i].bytes, 0);
+  segments_clear(&segments);
+}
+
+/* ---- Damage ---------------------------------------------------------------------------------------------------- */
 
 static void damage(const char *data, size_t bytes, uint64_t *random)
 {
@@ -990,6 +1020,7 @@ int main(void)
       cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
       cmocka_unit_test(reads_events_of_every_form),
       cmocka_unit_test(reads_places_and_nothing_unknown),
+      cmocka_unit_test(keeps_segments_that_are_cut_anywhere),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

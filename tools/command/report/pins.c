@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { PINS_ROWS = 12, PINS_LOOKS_PER_EVENT = 64 };
 
@@ -267,32 +266,27 @@ static void pins_tell(const struct pins *pins, uint32_t event, size_t n_pinned, 
         n, text_plural(n), event, unused, unused == 1 ? "has" : "have", UNITS_BYTES(unused_bytes));
 }
 
-enum { PINS_COLUMNS = 7 };
-
 /* Only some of PyTorch's snapshots have the call stacks that took segments. */
-static void pins_choose_columns(const struct blocks *blocks, struct table_column columns[PINS_COLUMNS + 1])
+static bool pins_have_stacks(const struct blocks *blocks)
 {
-  const struct table_column all[PINS_COLUMNS + 1] = {{"segment", ""},
-                                                     {"size*", "bytes"},
-                                                     {"live*", "live"},
-                                                     {"blocks", "blocks"},
-                                                     {blocks_pool_word(blocks), "pool"},
-                                                     {"its largest block", "by"},
-                                                     {"taken by", "taken"},
-                                                     {NULL, NULL}};
-  bool has_stacks = false;
-  for (size_t i = 0; i < blocks->segments.n; i++) has_stacks = has_stacks || blocks->segments.items[i].stack;
-  memcpy(columns, all, sizeof all);
-  if (!has_stacks) columns[PINS_COLUMNS - 1].name = NULL;
+  size_t i = 0;
+  while (i < blocks->segments.n && !blocks->segments.items[i].stack) i++;
+  return i < blocks->segments.n;
 }
 
 /* What keeps segments that are mostly idle. */
 static json_t *pins_make_table(struct pins *pins, const struct pin **pinned, uint32_t event, json_t *sentences)
 {
-  struct table_column columns[PINS_COLUMNS + 1];
+  const struct table_column columns[] = {{"segment", ""},
+                                         {"size*", "bytes"},
+                                         {"live*", "live"},
+                                         {"blocks", "blocks"},
+                                         {blocks_pool_word(pins->blocks), "pool"},
+                                         {"its largest block", "by"},
+                                         {pins_have_stacks(pins->blocks) ? "taken by" : NULL, "taken"},
+                                         {NULL, NULL}};
   char heading[96];
   size_t n = 0;
-  pins_choose_columns(pins->blocks, columns);
   snprintf(heading, sizeof heading, "What pins segments that are less than half live, after event %u", event);
   json_t *table = table_make(heading, columns);
   for (size_t i = 0; i < pins->blocks->segments.n; i++)

@@ -365,15 +365,15 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
     struct record_run *run = good ? record_choose(record) : NULL;
     if (!run || !record_note(record, &run->cursor.event)) break;
     const struct record_event event = run->cursor.event;
-    if (event.action == RECORD_HELD)
-      record_hold(record, (struct record_held){event.ticks, event.bytes, event.ptr});
-    else
-      *row_out = event.action == RECORD_PLACE ? record_place_row(record, run) : record_row_of(record, run);
+    /* Places alone would have to sum to what is held: no record has them so, and any number of them could take any time. */
+    const bool is_row = event.action != RECORD_HELD && (event.action != RECORD_PLACE || record->has_held);
+    if (event.action == RECORD_HELD) record_hold(record, (struct record_held){event.ticks, event.bytes, event.ptr});
+    if (is_row) *row_out = event.action == RECORD_PLACE ? record_place_row(record, run) : record_row_of(record, run);
     if (record_advance(record, run))
       record_settle(record, run, run->place);
     else
       record_remove_run(record, run);
-    if (event.action != RECORD_HELD) return TRACE_LINE;
+    if (is_row) return TRACE_LINE;
   }
   snprintf(message, message_bytes, "out of memory while reading it");
   return TRACE_LINE_ERROR;

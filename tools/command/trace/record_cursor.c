@@ -82,14 +82,6 @@ static bool record_cursor_get_text(struct record_cursor *cursor, struct record_s
   return !*text || stack_texts_add(&stacks->tags, strcat(text, end), number_out);
 }
 
-/* What follows the head of a meta event that is no event. False: damaged, or out of memory. */
-static bool record_cursor_get_meta(struct record_cursor *cursor, enum record_meta meta, struct record_stacks *stacks)
-{
-  if (meta == RECORD_META_THREAD) return record_cursor_get_bytes(cursor, &cursor->thread, sizeof cursor->thread);
-  if (meta == RECORD_META_TAGS) return record_cursor_get_text(cursor, stacks, "", &cursor->tags);
-  return record_cursor_get_stack(cursor, stacks);
-}
-
 static bool record_cursor_get_held(struct record_cursor *cursor)
 {
   struct record_held held;
@@ -112,11 +104,17 @@ static bool record_cursor_get_place(struct record_cursor *cursor, struct record_
   return true;
 }
 
-/* An event that its head does not describe. */
-static bool record_cursor_get_meta_event(struct record_cursor *cursor, enum record_meta meta,
-                                         struct record_stacks *stacks)
+/* What follows the head of a meta event. False: damaged, or out of memory. */
+static bool record_cursor_get_meta(struct record_cursor *cursor, enum record_meta meta, struct record_stacks *stacks)
 {
-  return meta == RECORD_META_HELD ? record_cursor_get_held(cursor) : record_cursor_get_place(cursor, stacks);
+  switch (meta) {
+  case RECORD_META_THREAD: return record_cursor_get_bytes(cursor, &cursor->thread, sizeof cursor->thread);
+  case RECORD_META_STACK: return record_cursor_get_stack(cursor, stacks);
+  case RECORD_META_HELD: return record_cursor_get_held(cursor);
+  case RECORD_META_TAGS: return record_cursor_get_text(cursor, stacks, "", &cursor->tags);
+  case RECORD_META_PLACE: return record_cursor_get_place(cursor, stacks);
+  }
+  return false;
 }
 
 enum record_step record_cursor_next(struct record_cursor *cursor, struct record_stacks *stacks)
@@ -124,14 +122,10 @@ enum record_step record_cursor_next(struct record_cursor *cursor, struct record_
   while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
     unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
     enum record_meta meta = (enum record_meta)(head >> RECORD_ACTION_SHIFT & 7);
-    bool is_event = !(head & RECORD_META) || meta == RECORD_META_HELD || meta == RECORD_META_PLACE;
     cursor->at += 2;
-    if (is_event)
-      return (head & RECORD_META ? record_cursor_get_meta_event(cursor, meta, stacks)
-                                 : record_cursor_get_event(cursor, head))
-                 ? RECORD_STEP_EVENT
-                 : RECORD_STEP_DAMAGED;
-    if (meta > RECORD_META_PLACE || !record_cursor_get_meta(cursor, meta, stacks)) return RECORD_STEP_DAMAGED;
+    if (!(head & RECORD_META ? record_cursor_get_meta(cursor, meta, stacks) : record_cursor_get_event(cursor, head)))
+      return RECORD_STEP_DAMAGED;
+    if (!(head & RECORD_META) || meta == RECORD_META_HELD || meta == RECORD_META_PLACE) return RECORD_STEP_EVENT;
   }
   return RECORD_STEP_END;
 }

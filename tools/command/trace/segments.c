@@ -47,7 +47,7 @@ bool segments_release(struct segments *segments, uint32_t event, uint64_t addres
   const uint64_t end = segment_end(&released);
   size_t place;
   segments->calls++;
-  while ((place = segments_find(segments, address)) < segments->n_held) {
+  while (bytes && (place = segments_find(segments, address)) < segments->n_held) {
     struct segment *segment = &segments->items[segments->held[place]];
     const struct segment whole = *segment;
     if (whole.address >= end) break;
