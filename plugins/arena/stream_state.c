@@ -260,7 +260,8 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct request *request
   const struct blocks *blocks = &arena->heap.blocks;
   uint32_t id = BLOCK_NONE;
   if (!arena->locals) return BLOCK_NONE;
-  for (uint32_t number = 0; !id && (number = stream_set_next(&arena->locals->holding, number)) < MAX_STREAMS; number++) {
+  for (uint32_t number = 0; !id && (number = stream_set_next(&arena->locals->holding, number)) < MAX_STREAMS;
+       number++) {
     struct local *other = arena_local(arena, number);
     local_acquire(other, blocks);
     arena_supply(arena, other);
