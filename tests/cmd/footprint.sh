@@ -78,7 +78,7 @@ repeats() {
   runs_within sequence "$2" "1 12"
 }
 HIPMM_SOFTWARE=memory=1TiB
-if command -v python3 >/dev/null; then
+if installed python3 "repeated sequences in segments"; then
   repeats 1 1.05
   repeats 5 1.08
 fi
