@@ -2,9 +2,9 @@
 /* arena.h: a heap that threads share, with its memory and its lock, and local arenas of threads in it. This is all of the type
  * `arena`, and the part of a pool below its caches (../pool/types.h).
  *
- * In allocate.c are the calls that a local arena serves, and the ops that both types have; find_memory.c finds memory for a local
- * arena; stream_state.c knows which work may still use which memory; visit.c reports. The rest of the type is in arena.c and
- * dump.c. Lock order: the global lock before the lock of a local arena; no thread holds the locks of two local arenas. */
+ * at_hand.h has the calls that a local arena serves, allocate.c the ops that both types have; find_memory.c finds memory for a
+ * local arena; stream_state.c knows which work may still use which memory; visit.c reports. The rest of the type is in arena.c
+ * and dump.c. Lock order: the global lock before the lock of a local arena; no thread holds the locks of two local arenas. */
 #ifndef HIPMM_PLUGINS_ARENA_ARENA_H
 #define HIPMM_PLUGINS_ARENA_ARENA_H
 
@@ -27,18 +27,21 @@ struct arena;
 struct arena_type {
   struct miss_ops miss;                                     /* their `self` is the arena */
   void (*end_stream)(struct arena *arena, uint32_t stream); /* caches free what they hold for it. NULL: no caches */
-  enum hipmm_status (*refuse)(struct arena *arena,
-                              const void *ptr);        /* a pointer that is no live block. Without the lock */
-  int64_t (*value)(struct arena *arena, size_t index); /* of the type's table */
+
+  /* Refuses a pointer that is no live block. Without the lock. */
+  enum hipmm_status (*refuse)(struct arena *arena, const void *ptr);
+
+  /* A value of the type's table, which has so many. */
+  int64_t (*value)(struct arena *arena, size_t index);
   size_t n_values;
 };
 
 /* The local arenas of an arena. */
 struct locals {
-  uint32_t
-      first[MAX_STREAMS];    /* by stream: a list through next_of_stream; at STREAM_READY the arenas without a stream */
-  struct stream_set pending; /* arenas with pending blocks, by number */
-  struct stream_set holding; /* arenas that may have superblocks */
+  /* The first of each stream's list through next_of_stream; at STREAM_READY the arenas without a stream. */
+  uint32_t first[MAX_STREAMS];
+  struct stream_set pending;             /* arenas with pending blocks, by number */
+  struct stream_set holding;             /* arenas that may have superblocks */
   struct stream_set seen, waited;        /* of stream_state.c, between two steps */
   struct local items[ARENA_MOST_LOCALS]; /* by number; [0] is none. Committed on touch, as all here */
 };
