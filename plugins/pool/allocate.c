@@ -116,9 +116,8 @@ static __attribute__((noinline)) uint32_t pool_allocate_from_depot(struct pool *
 BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *cache, struct request *request,
                                                     hipmm_stream_t stream, void **ptr_out)
 {
-  if (__builtin_expect(pool->arena.backing.granules.chunks.is_suspended,
-                       0)) /* the core refuses calls that begin later */
-    return pool_refuse_suspended(pool, request->requested);
+  bool is_suspended = pool->arena.backing.granules.chunks.is_suspended; /* the core refuses calls that begin later */
+  if (__builtin_expect(is_suspended, 0)) return pool_refuse_suspended(pool, request->requested);
   uint32_t id = cache ? BLOCK_NONE : pool_allocate_forgotten(pool, request, stream, &cache);
   if (!id) {
     enum hipmm_status status = pool_enter_stream(pool, cache, stream, &request->stream);
