@@ -284,7 +284,7 @@ pool $((least - least / 1000))
 run 1 replay --config least.json resnet50_train.csv
 fits cupy_frames "$top_srcdir/etc/hipmm.json" 1.053
 echo '{ "stack": [{ "type": "pool", "growth": "segments", "initial_size": "50%" }, "device"] }' >segments.json
-fits cupy_frames segments.json 1.15
+fits cupy_frames segments.json 1.17
 echo '{ "stack": ["arena", "device"] }' >arena.json
 fits cupy_frames arena.json 1.2
 
