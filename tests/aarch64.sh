@@ -41,8 +41,8 @@ done
 tests="$tests tests/plugins/test_pool tests/plugins/test_arena tests/plugins/test_fixed_size tests/explore/test_interleave_reserving"
 # shellcheck disable=SC2086 # a list of words
 step make -j "$(nproc)" check-plugins $tests
-HIPMM_TEST_RUNS=1 HIPMM_TEST_OPERATIONS=60 HIPMM_TEST_FAULTS=5
-export HIPMM_TEST_RUNS HIPMM_TEST_OPERATIONS HIPMM_TEST_FAULTS
+HIPMM_TEST_RUNS=1 HIPMM_TEST_OPERATIONS=60 HIPMM_TEST_FAULTS=5 HIPMM_TEST_EMULATED=1
+export HIPMM_TEST_RUNS HIPMM_TEST_OPERATIONS HIPMM_TEST_FAULTS HIPMM_TEST_EMULATED
 status=0
 make -j "$(nproc)" check-TESTS TESTS="$tests" LOG_COMPILER=qemu-aarch64 VERBOSE=1 >tests.log 2>&1 || status=$?
 [ $status = 0 ] || grep -E -A 4 '^not ok|^(FAIL|ERROR):' tests.log | head -n 100
