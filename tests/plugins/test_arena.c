@@ -244,20 +244,28 @@ static void takes_the_smaller_of_two_free_blocks(void **state)
   fixture_drop_stream(stream);
 }
 
+/* An arena of 16 MiB, with each way to record, over work that is done in an order of three. */
+enum { STEPPED_ROWS = 3 * 3 };
+
+static void start_stepped(int row)
+{
+  static const char *const records[] = {"lazy", "on_free", "auto"};
+  char runtime[100], graph[200];
+  snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", 1 + row / 3);
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB', 'record': '%s'}, 'device']",
+           records[row % 3]);
+  fixture_start_with(runtime, graph);
+}
+
 /* What an arena of a stream gives back is still in use by that stream's work. */
 static void orders_the_superblocks_that_a_stream_gives_back(void **state)
 {
   enum { BLOCKS = 240, BYTES = 64 << 10, LARGE_BYTES = 8 << 20 };
-  static const char *const records[] = {"lazy", "on_free", "auto"};
   void *blocks[BLOCKS];
   (void)state;
-  for (int row = 0; row < 3 * 3; row++) {
-    char runtime[100], graph[200];
-    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", 1 + row / 3);
-    snprintf(graph, sizeof graph,
-             "'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB', 'record': '%s'}, 'device']",
-             records[row % 3]);
-    fixture_start_with(runtime, graph);
+  for (int row = 0; row < STEPPED_ROWS; row++) {
+    start_stepped(row);
     hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     assert_ok(hipmm_stream_retain(0, first));
     for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(BYTES, first);
@@ -279,16 +287,10 @@ static void orders_the_superblocks_that_a_stream_gives_back(void **state)
 static void orders_what_a_stream_gives_back_after_it_has_waited(void **state)
 {
   enum { BLOCKS = 256, BYTES = 64 << 10, LARGE_BYTES = 8 << 20 };
-  static const char *const records[] = {"lazy", "on_free", "auto"};
   void *blocks[BLOCKS];
   (void)state;
-  for (int row = 0; row < 3 * 3; row++) {
-    char runtime[100], graph[200];
-    snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", 1 + row / 3);
-    snprintf(graph, sizeof graph,
-             "'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB', 'record': '%s'}, 'device']",
-             records[row % 3]);
-    fixture_start_with(runtime, graph);
+  for (int row = 0; row < STEPPED_ROWS; row++) {
+    start_stepped(row);
     hipmm_stream_t streams[3];
     for (int i = 0; i < 3; i++) streams[i] = fixture_stream();
     for (int i = 0; i < 2; i++) assert_ok(hipmm_stream_retain(0, streams[i]));
