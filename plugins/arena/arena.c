@@ -53,19 +53,18 @@ static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
 
 static int64_t arena_value_of(struct arena *arena, size_t index)
 {
-  const struct locals_totals totals = arena_totals(arena);
-  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
+  int64_t live_bytes;
   switch ((enum arena_value)index) {
   case ARENA_RESERVED_BYTES: return (int64_t)arena->backing.held->bytes;
   case ARENA_PEAK_RESERVED_BYTES: return (int64_t)arena->backing.held->peak_bytes;
-  case ARENA_LIVE_BYTES: return live_bytes;
-  case ARENA_LIVE_COUNT: return live_count;
+  case ARENA_LIVE_BYTES: arena_live_count(arena, &live_bytes); return live_bytes;
+  case ARENA_LIVE_COUNT: return arena_live_count(arena, &live_bytes);
   case ARENA_FREE_BYTES: return (int64_t)arena_free_bytes(arena);
   case ARENA_LARGEST_FREE_BYTES: return (int64_t)arena_largest_free(arena);
   case ARENA_FRAGMENTED_BYTES: return (int64_t)fragments_bytes(&arena->backing, &arena->heap);
   case ARENA_CHUNKS: return (int64_t)backing_count(&arena->backing);
-  case ARENA_SUPERBLOCKS: return totals.n_superblocks;
-  case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)totals.bytes;
+  case ARENA_SUPERBLOCKS: return arena_totals(arena).n_superblocks;
+  case ARENA_SUPERBLOCK_BYTES_HELD: return (int64_t)arena_totals(arena).bytes;
   case ARENA_LOCALS: return arena->n_locals - 1;
   case ARENA_COLLECTIONS: return (int64_t)arena->collections;
   case ARENA_STREAM_WAITS: return (int64_t)arena->heap.streams.waits;
@@ -126,11 +125,12 @@ static enum hipmm_status arena_allocate_locked(struct arena_resource *resource, 
   struct arena *arena = &resource->arena;
   bool is_small = request->bytes <= ARENA_SMALL_BYTES && request->alignment == HIPMM_ALIGNMENT;
   uint32_t id = BLOCK_NONE;
-  arena->refusal = HIPMM_OK; /* of this allocation */
   enum hipmm_status status = arena_enter_stream(arena, handle, &request->stream);
   if (!status && is_small) status = arena_find_small(arena, request, &id);
-  if (!status && !id && !arena->refusal) id = arena_find_ready(arena, request);
-  if (!status && !id && !arena->refusal) status = arena_find_shared(arena, request, &id);
+  if (status) return status;
+  bool is_refused = is_small && arena->refusal;
+  if (!id && !is_refused) id = arena_find_ready(arena, request);
+  if (!id && !is_refused) status = arena_find_shared(arena, request, &id);
   if (status) return status;
   if (!id && blocks_are_exhausted(&arena->heap.blocks)) return arena_refuse_without_records(arena, request);
   if (!id) return arena_refuse_allocation(resource, request, dump);

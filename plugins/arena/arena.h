@@ -120,6 +120,10 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct request *request
  * until arena_collect(). */
 void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked);
 
+/* The ops of the same names, which take the lock; `self` is a struct arena, or what begins with one. */
+void arena_stream_retire(void *self, hipmm_stream_t stream);
+void arena_stream_retain(void *self, hipmm_stream_t stream);
+
 /* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
 /* A live block in the calling thread's arena for the stream, for a request without a special alignment. BLOCK_NONE and success if
@@ -150,8 +154,6 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
 enum hipmm_status arena_locate(void *self, const void *ptr, struct hipmm_location *location_out);
 int arena_covers(void *self, const void *ptr);
 enum hipmm_status arena_trim(void *self, size_t keep_bytes);
-void arena_stream_retire(void *self, hipmm_stream_t stream);
-void arena_stream_retain(void *self, hipmm_stream_t stream);
 
 /* Claims a live block, so that no other thread can free it. */
 static inline enum hipmm_status arena_claim(struct arena *arena, uint32_t id, const void *ptr, size_t bytes)

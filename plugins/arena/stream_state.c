@@ -3,7 +3,6 @@
  * on the stream of its arena is in order already: its memory gets an epoch (stream_order.h) only when it leaves the
  * arena. A block freed on another stream gets an epoch of that stream at once. The caller holds the global lock
  * throughout; meanwhile other threads use their arenas under the locks of these. */
-#include "../../core/base/text.h"
 #include "arena.h"
 
 enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* unused records of a local arena */ };
@@ -400,45 +399,4 @@ void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked)
     if (is_locked) stream_state_return_all(arena, local);
     local_set_thread(local, 0);
   }
-}
-
-/* ---- Life ---- */
-
-bool arena_open(struct arena *arena, enum record record)
-{
-  arena->serial = thread_new_owner();
-  arena->superblock_bytes = ARENA_SUPERBLOCK_BYTES;
-  arena->most_superblock_bytes = ARENA_MOST_SUPERBLOCK_BYTES;
-  arena->n_locals = 1;
-  biased_lock_open(&arena->lock);
-  return heap_open(&arena->heap, arena->services, record);
-}
-
-void arena_close(struct arena *arena)
-{
-  device_wait_at_end(arena->services);
-  backing_close(&arena->backing);
-  heap_close(&arena->heap);
-  for (uint32_t number = 1; number < arena->n_locals; number++) biased_lock_close(&arena_local(arena, number)->lock);
-  arena->services->host_free(arena->services, arena->locals, sizeof *arena->locals);
-  biased_lock_close(&arena->lock);
-}
-
-enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes, const char *option)
-{
-  const struct hipmm_services *services = arena->services;
-  enum hipmm_status status = bytes ? backing_fill(&arena->backing, &arena->heap, bytes) : HIPMM_OK;
-  if (!bytes || (status && !hipmm_is_out_of_memory(status))) return status;
-  if (!status) return arena_synchronize(arena, STREAM_READY);
-  return services->fail(services, HIPMM_E_OUT_OF_MEMORY, option,
-                        "the upstream does not have %llu bytes; ask for less (a percentage is of what is free)",
-                        (unsigned long long)bytes);
-}
-
-void arena_warn_of_live(const struct arena *arena, int64_t count, int64_t bytes)
-{
-  if (count)
-    arena->services->log(arena->services, HIPMM_LOG_WARNING,
-                         "destroyed with %lld block%s (%lld byte%s) still allocated", (long long)count,
-                         text_plural((uint64_t)count), (long long)bytes, text_plural((uint64_t)bytes));
 }

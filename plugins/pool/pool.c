@@ -75,13 +75,13 @@ static int64_t pool_value_of(struct arena *arena, size_t index)
   struct pool *pool = (struct pool *)arena;
   const struct cache_totals cached = caches_totals(&pool->caches);
   const struct chunks *chunks = &arena->backing.granules.chunks;
-  int64_t live_bytes, live_count = arena_live_count(arena, &live_bytes);
   bool is_usable = !chunks->is_suspended;
+  int64_t live_bytes;
   switch ((enum value)index) {
   case RESERVED_BYTES: return (int64_t)(backing_bytes(&arena->backing) - chunks->away_bytes);
   case PEAK_RESERVED_BYTES: return (int64_t)arena->backing.held->peak_bytes;
-  case LIVE_BYTES: return live_bytes + cached.requested;
-  case LIVE_COUNT: return live_count + cached.live + pool->spans.n;
+  case LIVE_BYTES: arena_live_count(arena, &live_bytes); return live_bytes + cached.requested;
+  case LIVE_COUNT: return arena_live_count(arena, &live_bytes) + cached.live + pool->spans.n;
   case FREE_BYTES: return is_usable ? (int64_t)(arena_free_bytes(arena) + cached.bytes) : 0;
   case CACHED_BYTES: return is_usable ? (int64_t)cached.bytes : 0;
   case LARGEST_FREE_BYTES: return is_usable ? (int64_t)arena_largest_free(arena) : 0;
