@@ -18,27 +18,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static char *folder;
-
-static int setup(void **state)
-{
-  folder = new_folder();
-  return fixture_setup(state);
-}
-
-static int teardown(void **state)
-{
-  int status = fixture_teardown(state);
-  remove_folder(folder);
-  return status;
-}
-
 /* Starts logging over `source`, into `name` in the folder. */
 static enum hipmm_status start_over(const char *source, const char *name, const char *more_options)
 {
   char graph[600];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'%s}, '%s']", folder, name, more_options,
-           source);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'%s}, '%s']", fixture_folder, name,
+           more_options, source);
   return fixture_try("", graph);
 }
 
@@ -50,7 +35,7 @@ static enum hipmm_status start(const char *name, const char *more_options)
 /* A file of the folder, to be freed; fails if it is not there. */
 static char *read_log(const char *name)
 {
-  char *path = path_in(folder, name), *text = read_file(path, NULL);
+  char *path = path_in(fixture_folder, name), *text = read_file(path, NULL);
   if (!text) print_error("%s is not there\n", path);
   free(path);
   assert_non_null(text);
@@ -59,7 +44,7 @@ static char *read_log(const char *name)
 
 static bool is_there(const char *name)
 {
-  char *path = path_in(folder, name);
+  char *path = path_in(fixture_folder, name);
   bool there = access(path, F_OK) == 0;
   free(path);
   return there;
@@ -211,7 +196,8 @@ static int exit_with_the_stack_live(void)
 static struct outcome run_role(const char *role)
 {
   /* A leak checker cannot look at threads that are running when the process exits. */
-  const char *const arguments[] = {role, folder, NULL}, *const environment[] = {"LSAN_OPTIONS=detect_leaks=0", NULL};
+  const char *const arguments[] = {role, fixture_folder, NULL}, *const environment[] = {"LSAN_OPTIONS=detect_leaks=0",
+                                                                                        NULL};
   return run_again(arguments, environment);
 }
 
@@ -290,7 +276,7 @@ static void writes_no_row_twice_when_a_child_exits(void **state)
 static void overwrites_an_old_log(void **state)
 {
   (void)state;
-  char *path = path_in(folder, "log.csv");
+  char *path = path_in(fixture_folder, "log.csv");
   assert_true(write_file(path, "old and much longer than what comes\n\n\n\n\n\n\n\n\n\n\n", 40));
   assert_ok(start("log.csv", ""));
   char *text = read_log("log.csv");
@@ -324,7 +310,7 @@ static void rotates_at_its_size(void **state)
   int rows = 0, files = 0;
   (void)state;
   assert_non_null(getcwd(before, sizeof before));
-  assert_int_equal(chdir(folder), 0);
+  assert_int_equal(chdir(fixture_folder), 0);
   assert_ok(fixture_try("",
                         "'stack': [{'type': 'logging', 'file': 'log.csv', 'rotate_size': '128KiB', 'rotate_files': 99},"
                         " 'device']"));
@@ -356,7 +342,7 @@ static void drops_the_oldest_file(void **state)
 static void goes_on_where_it_cannot_rotate(void **state)
 {
   (void)state;
-  char *path = path_in(folder, "log.csv.1");
+  char *path = path_in(fixture_folder, "log.csv.1");
   assert_int_equal(mkdir(path, 0700), 0);
   assert_ok(start("log.csv", ", 'rotate_size': '128KiB'"));
   for (int i = 0; i < 3000; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
@@ -470,7 +456,7 @@ static void refuses_endless_names(void **state)
 static void takes_rmms_variable_as_default(void **state)
 {
   (void)state;
-  char *path = path_in(folder, "rmm.%d.csv");
+  char *path = path_in(fixture_folder, "rmm.%d.csv");
   setenv("RMM_LOG_FILE", path, 1);
   enum hipmm_status status = fixture_try("", "'stack': ['logging', 'device']");
   unsetenv("RMM_LOG_FILE");
@@ -516,7 +502,8 @@ static void refuses_a_name_without_room_for_the_device(void **state)
   struct hipmm_resource *second = NULL;
   (void)state;
   size_t start_of_name = (size_t)snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '");
-  size_t at = start_of_name + (size_t)snprintf(graph + start_of_name, sizeof graph - start_of_name, "%s", folder);
+  size_t at =
+      start_of_name + (size_t)snprintf(graph + start_of_name, sizeof graph - start_of_name, "%s", fixture_folder);
   while (at < start_of_name + LONGEST - 8) graph[at++] = '/';
   strcpy(graph + at, "/log.csv'}, 'device']");
   assert_ok(fixture_try("", graph));
@@ -533,7 +520,7 @@ static void refuses_two_logs_in_one_file(void **state)
   snprintf(
       graph, sizeof graph,
       "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'logging', 'file': '%s/./log.csv'}, 'device']",
-      folder, folder);
+      fixture_folder, fixture_folder);
   assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
   assert_message("written already by another logging resource");
 }
@@ -545,13 +532,13 @@ static void says_why_a_file_cannot_be_written(void **state)
   assert_message("/stack/0/file");
   assert_message("its folder does not exist");
   hipmm_finalize();
-  char *path = path_in(folder, "folder");
+  char *path = path_in(fixture_folder, "folder");
   assert_int_equal(mkdir(path, 0700), 0);
   assert_status(start("folder", ""), HIPMM_E_IO);
   assert_message("Is a directory");
   hipmm_finalize();
   free(path);
-  path = path_in(folder, "pipe");
+  path = path_in(fixture_folder, "pipe");
   assert_int_equal(mkfifo(path, 0600), 0);
   assert_status(start("pipe", ""), HIPMM_E_IO); /* and does not hang */
   free(path);
@@ -567,7 +554,7 @@ static void lets_nobody_else_read_a_new_log(void **state)
   umask(before);
   assert_ok(started);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
-  char *path = path_in(folder, "log.csv");
+  char *path = path_in(fixture_folder, "log.csv");
   assert_int_equal(stat(path, &status), 0);
   assert_int_equal(status.st_mode & 0777, 0600);
   free(path);
@@ -609,7 +596,7 @@ static void goes_on_when_the_disk_is_full(void **state)
 /* The rows are written when the resource goes. */
 static void goes_on_when_the_reader_of_a_pipe_goes(void **state)
 {
-  char *path = path_in(folder, "pipe");
+  char *path = path_in(fixture_folder, "pipe");
   (void)state;
   assert_int_equal(mkfifo(path, 0600), 0);
   int reader = open(path, O_RDONLY | O_NONBLOCK);
@@ -657,7 +644,7 @@ static void says_that_rows_were_lost(void **state)
 static int close_the_log(void)
 {
   struct hipmm_resource *resource;
-  char *path = path_in(folder, "log.csv"), *own = path_in(folder, "own");
+  char *path = path_in(fixture_folder, "log.csv"), *own = path_in(fixture_folder, "own");
   if (start("log.csv", "")) return 1;
   int descriptor = take_place_of_file(path, own);
   if (descriptor < 0) return 2;
@@ -735,7 +722,8 @@ static int count_in_true_order(const char *text)
 static void start_over_pool(const char *name)
 {
   char graph[600];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'pool', 'device']", folder, name);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'pool', 'device']", fixture_folder,
+           name);
   fixture_start(graph);
 }
 
@@ -743,8 +731,8 @@ static void start_over_pool(const char *name)
 static void start_over_fixed_size(const char *name)
 {
   char graph[600];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'fixed_size', 'device']", folder,
-           name);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/%s'}, 'fixed_size', 'device']",
+           fixture_folder, name);
   fixture_start(graph);
 }
 
@@ -884,7 +872,7 @@ static void keeps_one_place_for_a_thread_in_each_of_many_logs(void **state)
     for (int i = 0; i < LOGS; i++) {
       char options[500];
       void *ptr = NULL;
-      snprintf(options, sizeof options, "{\"file\": \"%s/%d.csv\"}", folder, i);
+      snprintf(options, sizeof options, "{\"file\": \"%s/%d.csv\"}", fixture_folder, i);
       if (!round) assert_ok(hipmm_resource_create(0, "logging", options, &device, 1, &logs[i]));
       assert_ok(hipmm_allocate(logs[i], 1000, NULL, &ptr));
       assert_ok(hipmm_deallocate(logs[i], ptr, 1000, NULL));
@@ -901,7 +889,7 @@ static void writes_two_logs_of_one_stack(void **state)
   snprintf(graph, sizeof graph,
            "'stack': [{'type': 'logging', 'file': '%s/above.csv'}, {'type': 'logging', 'file': '%s/below.csv'}, "
            "'pool', 'device']",
-           folder, folder);
+           fixture_folder, fixture_folder);
   fixture_start(graph);
   run_threads();
   assert_ok(hipmm_finalize());
@@ -925,7 +913,8 @@ static void *allocate_for_ever(void *rounds)
 static int exit_when_busy(void)
 {
   char graph[600];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/exit.csv'}, 'pool', 'device']", folder);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/exit.csv'}, 'pool', 'device']",
+           fixture_folder);
   if (fixture_try("", graph)) return 1;
   static atomic_int rounds[2];
   for (int i = 0; i < 2; i++) {
@@ -999,7 +988,7 @@ static void logs_without_memory_for_it(void **state)
 #endif
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup_folder, fixture_teardown_folder)
 
 static int play_role(const char *role)
 {
@@ -1016,7 +1005,7 @@ static int play_role(const char *role)
 int main(int argc, char **argv)
 {
   if (argc == 3) {
-    folder = argv[2];
+    fixture_folder = argv[2];
     return play_role(argv[1]);
   }
   const struct CMUnitTest tests[] = {

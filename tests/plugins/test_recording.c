@@ -23,25 +23,10 @@
 
 #define GRAPH "'stack': [{'type': 'recording', 'file': '%s/log.record'%s}, 'pool', 'device']"
 
-static char *folder;
-
-static int setup(void **state)
-{
-  folder = new_folder();
-  return fixture_setup(state);
-}
-
-static int teardown(void **state)
-{
-  int status = fixture_teardown(state);
-  remove_folder(folder);
-  return status;
-}
-
 static enum hipmm_status start(const char *more_options)
 {
   char graph[600];
-  snprintf(graph, sizeof graph, GRAPH, folder, more_options);
+  snprintf(graph, sizeof graph, GRAPH, fixture_folder, more_options);
   return fixture_try("", graph);
 }
 
@@ -58,7 +43,7 @@ static bool wants_all; /* rows that are not of blocks, too */
 /* Adds the rows of a file. */
 static void read_rows(const char *name, struct rows *rows)
 {
-  char message[600], *path = path_in(folder, name);
+  char message[600], *path = path_in(fixture_folder, name);
   struct trace_rows *reader = trace_rows_open(path, message, sizeof message);
   if (!reader) fail_msg("%s", message);
   enum trace_line state;
@@ -216,7 +201,7 @@ static void records_what_is_held_at_first(void **state)
   snprintf(
       graph, sizeof graph,
       "'stack': [{'type': 'recording', 'file': '%s/log.record'}, {'type': 'pool', 'initial_size': '64MiB'}, 'device']",
-      folder);
+      fixture_folder);
   assert_ok(fixture_try("", graph));
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_ok(hipmm_device_held_bytes(0, &held, NULL));
@@ -293,7 +278,7 @@ static void needs_at_most_16_bytes_an_event(void **state)
     if (blocks[i].ptr) fixture_free(blocks[i].ptr, blocks[i].bytes, streams[i % 4]);
   struct rows rows = rows_of("log.record");
   assert_in_order(&rows, 0);
-  char *path = path_in(folder, "log.record");
+  char *path = path_in(fixture_folder, "log.record");
   assert_int_equal(stat(path, &status), 0);
   print_message("%.1f bytes an event\n", (double)status.st_size / (double)rows.n);
   assert_true((size_t)status.st_size < 16 * rows.n);
@@ -400,7 +385,7 @@ static size_t count_stacks(struct trace_rows *reader, size_t bytes, uint64_t *st
 
 static size_t count_stacks_of(size_t bytes, uint64_t *stand_for_out)
 {
-  char message[600], *path = path_in(folder, "log.record");
+  char message[600], *path = path_in(fixture_folder, "log.record");
   struct trace_rows *reader = trace_rows_open(path, message, sizeof message);
   assert_non_null(reader);
   size_t n = count_stacks(reader, bytes, stand_for_out);
@@ -432,7 +417,7 @@ static void records_the_stacks_of_all_large_blocks_and_failures(void **state)
   snprintf(graph, sizeof graph,
            "'stack': [{'type': 'recording', 'file': '%s/log.record', 'stacks': 'all', 'stack_sample': '4GiB'}, "
            "{'type': 'limiting', 'limit': '50MiB'}, 'pool', 'device']",
-           folder);
+           fixture_folder);
   fixture_start(graph);
   for (int i = 0; i < TIMES; i++) {
     fixture_free(allocate_here(LARGE), LARGE, NULL);
@@ -493,7 +478,7 @@ static void keeps_one_place_for_a_thread_in_each_of_many_records(void **state)
     for (int i = 0; i < RECORDS; i++) {
       char options[500];
       void *ptr = NULL;
-      snprintf(options, sizeof options, "{\"file\": \"%s/%d.record\"}", folder, i);
+      snprintf(options, sizeof options, "{\"file\": \"%s/%d.record\"}", fixture_folder, i);
       if (!round) assert_ok(hipmm_resource_create(0, "recording", options, &device, 1, &records[i]));
       assert_ok(hipmm_allocate(records[i], 1000, NULL, &ptr));
       assert_ok(hipmm_deallocate(records[i], ptr, 1000, NULL));
@@ -511,7 +496,7 @@ static void tell_tags(const char *name, char *text, size_t text_bytes)
 {
   static const char letters[] = {
       [TRACE_ALLOCATE] = '+', [TRACE_ALLOCATE_FAILURE] = '!', [TRACE_MARK] = '[', [TRACE_MARK_END] = ']'};
-  char message[600], *path = path_in(folder, name);
+  char message[600], *path = path_in(fixture_folder, name);
   struct trace_rows *rows = trace_rows_open(path, message, sizeof message);
   struct trace_row row;
   size_t used = 0;
@@ -622,7 +607,7 @@ static void keeps_all_events_when_the_file_is_rotated(void **state)
     char name[32];
     struct stat status;
     snprintf(name, sizeof name, i ? "log.record.%d" : "log.record", i);
-    char *path = path_in(folder, name);
+    char *path = path_in(fixture_folder, name);
     if (!stat(path, &status)) {
       assert_true(status.st_size <= (4 + 2) * RECORD_BLOCK_BYTES);
       read_rows(name, &rows);
@@ -639,7 +624,7 @@ static void keeps_all_events_when_the_file_is_rotated(void **state)
 
 static struct outcome run_role(const char *role)
 {
-  return run_again((const char *const[]){role, folder, NULL}, (const char *const[]){NULL});
+  return run_again((const char *const[]){role, fixture_folder, NULL}, (const char *const[]){NULL});
 }
 
 /* Run as another process, which ends in the middle of everything. */
@@ -671,7 +656,7 @@ static int fill_a_small_file(void)
 {
   const struct rlimit limit = {3 * RECORD_BLOCK_BYTES, 3 * RECORD_BLOCK_BYTES};
   char graph[600];
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", folder);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", fixture_folder);
   if (fixture_try("", graph)) return 1;
   setrlimit(RLIMIT_FSIZE, &limit);
   for (int i = 0; i < 50000; i++) {
@@ -704,7 +689,7 @@ static void says_that_events_were_lost(void **state)
 /* Run as another process, which has a file of its own in the place of the record. */
 static int close_the_record(void)
 {
-  char *path = path_in(folder, "log.record"), *own = path_in(folder, "own");
+  char *path = path_in(fixture_folder, "log.record"), *own = path_in(fixture_folder, "own");
   if (start("")) return 1;
   int descriptor = take_place_of_file(path, own);
   if (descriptor < 0 || write(descriptor, "mine", 4) != 4) return 2;
@@ -721,7 +706,7 @@ static int close_the_record(void)
 static void writes_into_no_file_of_the_program(void **state)
 {
   size_t bytes;
-  char *own = path_in(folder, "own");
+  char *own = path_in(fixture_folder, "own");
   (void)state;
   struct outcome outcome = run_role("close");
   assert_int_equal(outcome.status, 0);
@@ -741,7 +726,8 @@ static int rotate_without_descriptors(void)
   struct rlimit before;
   char graph[600];
   snprintf(graph, sizeof graph,
-           "'stack': [{'type': 'recording', 'file': '%s/log.record', 'rotate_size': '256KiB'}, 'host']", folder);
+           "'stack': [{'type': 'recording', 'file': '%s/log.record', 'rotate_size': '256KiB'}, 'host']",
+           fixture_folder);
   if (fixture_try("", graph)) return 1;
   fixture_free(fixture_allocate(256, NULL), 256, NULL);
   if (getrlimit(RLIMIT_NOFILE, &before)) return 2;
@@ -777,7 +763,7 @@ static int fill_half_a_block(void)
   char graph[600];
   int failures = 0;
   int64_t lost = 0;
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", folder);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", fixture_folder);
   if (fixture_try("", graph)) return 1;
   setrlimit(RLIMIT_FSIZE, &limit);
   for (int i = 0; i < 50000 && !lost; i++) {
@@ -832,7 +818,7 @@ static void gives_each_device_a_file(void **state)
 
 static bool is_there(const char *name)
 {
-  char *path = path_in(folder, name);
+  char *path = path_in(fixture_folder, name);
   bool is_there = access(path, F_OK) == 0;
   free(path);
   return is_there;
@@ -840,7 +826,7 @@ static bool is_there(const char *name)
 
 static void remove_file(const char *name)
 {
-  char *path = path_in(folder, name);
+  char *path = path_in(fixture_folder, name);
   assert_int_equal(remove(path), 0);
   free(path);
 }
@@ -933,7 +919,7 @@ static void saves_into_no_other_record(void **state)
            "'last': {'type': 'recording', 'file': '%s/./log.record', 'keep_last': 100, 'upstream': 'pool'}, "
            "'pool': {'type': 'pool', 'upstream': 'device'}, 'device': {'type': 'device'}}, "
            "'devices': {'default': 'all'}",
-           folder, folder);
+           fixture_folder, fixture_folder);
   assert_ok(fixture_try("", graph));
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_status(hipmm_resource_perform(fixture_resource("last"), "flush"), HIPMM_E_IO);
@@ -982,7 +968,7 @@ static void flies_above_each_device(void **state)
   char name[64];
   void *ptr;
   (void)state;
-  char *hangar = path_in(folder, "100%d");
+  char *hangar = path_in(fixture_folder, "100%d");
   assert_int_equal(mkdir(hangar, 0700), 0);
   setenv("HIPMM_FLIGHT", hangar, 1);
   assert_ok(fixture_try("", graph));
@@ -1013,7 +999,7 @@ static void flies_under_no_small_limit(void **state)
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
   small = before;
   small.rlim_cur = RECORD_BLOCK_BYTES / 2;
-  setenv("HIPMM_FLIGHT", folder, 1);
+  setenv("HIPMM_FLIGHT", fixture_folder, 1);
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
   logged();
   enum hipmm_status status = fixture_try("", "'stack': ['host']"), allocated = HIPMM_E_STATE;
@@ -1052,17 +1038,17 @@ static void refuses_what_cannot_be_a_record(void **state)
   assert_status(start(", 'rotate_size': '100KiB'"), HIPMM_E_CONFIG);
   assert_contains(hipmm_last_error_message(), "write 0 or at least \"256KiB\"");
   hipmm_finalize();
-  char *fifo = path_in(folder, "fifo");
+  char *fifo = path_in(fixture_folder, "fifo");
   assert_int_equal(mkfifo(fifo, 0600), 0);
   snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s'}, 'device']", fifo);
   assert_status(fixture_try("", options), HIPMM_E_CONFIG);
   assert_contains(hipmm_last_error_message(), "is not a regular file");
   hipmm_finalize();
-  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s/none/x'}, 'device']", folder);
+  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s/none/x'}, 'device']", fixture_folder);
   assert_status(fixture_try("", options), HIPMM_E_IO);
   assert_contains(hipmm_last_error_message(), "its folder does not exist, create it first");
   hipmm_finalize();
-  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s/%%q'}, 'device']", folder);
+  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s/%%q'}, 'device']", fixture_folder);
   assert_status(fixture_try("", options), HIPMM_E_CONFIG);
   assert_contains(hipmm_last_error_message(), "unknown %q");
   free(fifo);
@@ -1072,7 +1058,7 @@ static void refuses_what_cannot_be_a_record(void **state)
 
 static void write_record(const char *name, const void *data, size_t bytes)
 {
-  char *path = path_in(folder, name);
+  char *path = path_in(fixture_folder, name);
   FILE *file = fopen(path, "wb");
   assert_non_null(file);
   assert_int_equal(fwrite(data, 1, bytes, file), bytes);
@@ -1083,7 +1069,7 @@ static void write_record(const char *name, const void *data, size_t bytes)
 /* Reads what may be refused; how many rows there were, or -1. */
 static int try_to_read(const char *name, char *message, size_t message_bytes)
 {
-  char *path = path_in(folder, name);
+  char *path = path_in(fixture_folder, name);
   struct trace_rows *reader = trace_rows_open(path, message, message_bytes);
   struct trace_row row;
   int n = reader ? 0 : -1;
@@ -1102,7 +1088,7 @@ static char *record_of_200_events(size_t *bytes_out)
     fixture_free(allocate_here(1000), 1000, NULL);
     if (i % 5 == 4) assert_ok(hipmm_tag_pop());
   }
-  char *path = path_in(folder, "log.record"), *data = read_file(path, bytes_out);
+  char *path = path_in(fixture_folder, "log.record"), *data = read_file(path, bytes_out);
   assert_non_null(data);
   free(path);
   return data;
@@ -1178,7 +1164,7 @@ static void survives_every_damage(void **state)
   free(data);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup_folder, fixture_teardown_folder)
 
 /* Where the kernel does not trust the processor's counter, times are those of the monotonic clock. */
 static void has_a_clock_without_a_counter(void **state)
@@ -1197,7 +1183,7 @@ static void has_a_clock_without_a_counter(void **state)
 int main(int argc, char **argv)
 {
   if (argc == 3) {
-    folder = argv[2];
+    fixture_folder = argv[2];
     unsetenv("HIPMM_LOG"); /* their output is looked at */
     return !strcmp(argv[1], "killed")   ? record_and_be_killed()
            : !strcmp(argv[1], "half")   ? fill_half_a_block()

@@ -14,21 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static char *folder;
-
-static int setup(void **state)
-{
-  folder = new_folder();
-  return fixture_setup(state);
-}
-
-static int teardown(void **state)
-{
-  int status = fixture_teardown(state);
-  remove_folder(folder);
-  return status;
-}
-
 static const char *const growths[] = {"segments", "mapped"};
 enum { GROWTHS = 2 };
 
@@ -37,7 +22,7 @@ static void start(const char *options, const char *growth, const char *pool_opti
   char graph[600];
   snprintf(graph, sizeof graph,
            "'stack': [{'type': 'recording', 'file': '%s/log.record'%s}, {'type': 'pool', 'growth': '%s'%s}, 'device']",
-           folder, options, growth, pool_options);
+           fixture_folder, options, growth, pool_options);
   fixture_start(graph);
 }
 
@@ -92,7 +77,7 @@ static void told_take(struct told *told, const struct trace_row *row)
 static struct told told_by(const char *name)
 {
   struct told told = {.held_bytes = 0};
-  char message[600], *path = path_in(folder, name);
+  char message[600], *path = path_in(fixture_folder, name);
   struct trace_rows *rows = trace_rows_open(path, message, sizeof message);
   struct trace_row row;
   enum trace_line state;
@@ -291,7 +276,7 @@ static void prefers_the_last_events_to_places(void **state)
                {"'keep_last': 4000", "a_name_so_long_that_it_needs_more_than_all_the_rest_of_its_row", 300, 4000},
                {"'rotate_size': '256KiB'", "device", MOST, 4000}};
   void *others[MOST];
-  char graph[900], message[600], *path = path_in(folder, "log.record");
+  char graph[900], message[600], *path = path_in(fixture_folder, "log.record");
   (void)state;
   for (size_t kind = 0; kind < sizeof cases / sizeof *cases; kind++) {
     struct trace_row row;
@@ -369,11 +354,11 @@ static void tells_what_a_suspended_pool_gave_back(void **state)
 /* No memory of the driver's own pool has a place: its blocks are not what it holds. */
 static void tells_no_places_of_a_drivers_pool(void **state)
 {
-  char graph[600], message[600], *path = path_in(folder, "log.record");
+  char graph[600], message[600], *path = path_in(fixture_folder, "log.record");
   struct trace_row row;
   size_t held = 0;
   (void)state;
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'async']", folder);
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'async']", fixture_folder);
   fixture_start(graph);
   for (int i = 0; i < 10; i++) fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
   struct trace_rows *rows = trace_rows_open(path, message, sizeof message);
@@ -427,7 +412,7 @@ static void tells_what_threads_change_at_once(void **state)
   }
 }
 
-#define places_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define places_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup_folder, fixture_teardown_folder)
 
 int main(void)
 {

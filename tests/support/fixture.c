@@ -126,6 +126,21 @@ int fixture_teardown(void **state)
   return nothing_is_lost() ? 0 : -1;
 }
 
+char *fixture_folder;
+
+int fixture_setup_folder(void **state)
+{
+  fixture_folder = new_folder();
+  return fixture_setup(state);
+}
+
+int fixture_teardown_folder(void **state)
+{
+  int status = fixture_teardown(state);
+  remove_folder(fixture_folder);
+  return status;
+}
+
 struct hipmm_resource *fixture_resource(const char *name)
 {
   struct hipmm_resource *resource = NULL;

@@ -30,6 +30,11 @@ void fixture_refuses(const char *type, const struct fixture_refusal *refusals, s
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
+/* The same with a folder of the test's own, which the teardown removes. */
+extern char *fixture_folder;
+int fixture_setup_folder(void **state);
+int fixture_teardown_folder(void **state);
+
 /* The runtime's functions. */
 const struct hipmm_hip *fixture_hip(void);
 
