@@ -126,6 +126,20 @@ static void no_block_that_was_freed_meanwhile_gets_memory(void **state)
   close_pool();
 }
 
+/* In a cache they would keep their granules in use. */
+static void no_small_block_that_was_freed_meanwhile_gets_memory(void **state)
+{
+  enum { N = 1000, BYTES = 4096 };
+  void *ptr[N];
+  open_pool(state);
+  for (unsigned i = 0; i < N; i++) assert_ok(plugin->ops->allocate(pool, BYTES, HIPMM_ALIGNMENT, NULL, &ptr[i]));
+  assert_ok(plugin->ops->suspend(pool, HIPMM_CONTENT_DISCARD));
+  for (unsigned i = 0; i < N; i++) assert_ok(plugin->ops->deallocate(pool, ptr[i], BYTES, HIPMM_ALIGNMENT, NULL));
+  assert_ok(plugin->ops->resume(pool));
+  assert_int_equal(fake_held_bytes(), 0);
+  close_pool();
+}
+
 /* Of a suspend that fails, all memory is there; of a resume, all can be resumed. */
 static bool suspend_and_resume(enum hipmm_status failure, unsigned nth)
 {
@@ -186,6 +200,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       BOTH(comes_back_under_the_same_addresses),
       BOTH(no_block_that_was_freed_meanwhile_gets_memory),
+      BOTH(no_small_block_that_was_freed_meanwhile_gets_memory),
       BOTH(fails_without_a_loss),
       BOTH(is_destroyed_while_suspended),
   };

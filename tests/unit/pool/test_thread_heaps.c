@@ -244,6 +244,25 @@ static void gives_idle_memory_back_when_memory_is_short(void **state)
   }
 }
 
+static void gets_no_memory_at_the_resume_of_a_pool_for_what_is_idle(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_all);
+  assert_ok(plugin->ops->suspend(pool, HIPMM_CONTENT_DISCARD));
+  have_done(free_all);
+  assert_ok(plugin->ops->resume(pool));
+  assert_int_equal(n_failed, 0);
+  assert_int_equal(value("reserved_bytes"), 0);
+  have_done(allocate_all);
+  have_done(free_all);
+  assert_int_equal(n_failed, 0);
+  end_worker();
+  close_pool();
+}
+
 /* A heap serves again after its stream was retired, and the next thread gets one too. */
 static void outlives_streams_and_threads(void **state)
 {
@@ -488,6 +507,7 @@ int main(void)
       cmocka_unit_test(serves_a_thread_that_has_waited_without_the_lock),
       cmocka_unit_test(has_the_blocks_of_all_heaps),
       cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
+      cmocka_unit_test(gets_no_memory_at_the_resume_of_a_pool_for_what_is_idle),
       cmocka_unit_test(outlives_streams_and_threads),
       cmocka_unit_test(makes_no_heap_for_a_stream_that_has_ended),
       cmocka_unit_test(shares_while_host_memory_is_short),
