@@ -32,9 +32,11 @@ extern const struct hipmm_sharing pool_sharing;
 void share_close(struct pool *pool);
 
 /* span.c: addresses of which a program commits parts. `holds` is called without the lock: whether `ptr` lies in a span. The others
- * with it. next_run finds the committed addresses from *end on, at first the span's start. */
+ * with it. spans_next() finds the span behind another one, or the first for NULL; NULL at the end. next_run finds the committed
+ * addresses from *end on, which is 0 at first. */
 extern const struct hipmm_spans pool_spans;
 bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out);
+struct span *spans_next(const struct spans *spans, const struct span *span);
 bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end);
 void spans_close(struct pool *pool);
 

@@ -5,8 +5,6 @@
 #include "../common/sizes.h"
 #include "allocate.h"
 
-#include <string.h>
-
 static const struct addresses *span_addresses(const struct pool *pool)
 {
   return &pool->arena.backing.granules.chunks.addresses;
@@ -20,33 +18,26 @@ static void spans_set_count(struct spans *spans, uint32_t n)
   __atomic_store_n(&spans->n, n, __ATOMIC_RELAXED);
 }
 
-/* The number of spans that start below the address. */
-static uint32_t spans_below(const struct spans *spans, uint64_t address)
+static struct span *spans_first_from(const struct spans *spans, uint64_t address)
 {
-  uint32_t low = 0, high = spans->n;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (spans->items[middle].start < address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return (struct span *)key_tree_at_least(spans->by_start, address, 0);
 }
 
-/* The span that `ptr` lies in; NULL if there is none. */
-static struct span *spans_at(const struct spans *spans, const void *ptr)
+struct span *spans_next(const struct spans *spans, const struct span *span)
 {
-  uint32_t below = spans_below(spans, (uintptr_t)ptr + 1);
-  struct span *span = below ? &spans->items[below - 1] : NULL;
-  return span && (uintptr_t)ptr - span->start < span->bytes ? span : NULL;
+  return span ? (struct span *)key_tree_next(spans->by_start, &span->by_start) : spans_first_from(spans, 0);
+}
+
+static uint64_t span_end(const struct span *span)
+{
+  return span->by_start.major + span->by_start.minor;
 }
 
 bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end)
 {
-  uint64_t stop = span->start + span->bytes;
-  if (*end >= stop) return false;
-  *start = addresses_first(span_addresses(pool), *end, stop, true);
+  uint64_t from = *end ? *end : span->by_start.major, stop = span_end(span);
+  if (from >= stop) return false;
+  *start = addresses_first(span_addresses(pool), from, stop, true);
   if (*start == stop) return false;
   *end = addresses_first(span_addresses(pool), *start, stop, false);
   return true;
@@ -56,43 +47,34 @@ bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out
 {
   if (!__atomic_load_n(&pool->spans.n, __ATOMIC_RELAXED)) return false; /* most pools have none */
   if (biased_lock_enter(&pool->arena.lock, pool->arena.services)) return false;
-  const struct span *span = spans_at(&pool->spans, ptr);
-  if (span) *span_out = (struct hipmm_block){(void *)(uintptr_t)span->start, span->bytes};
+  const struct key_tree_node *span = key_tree_holding(pool->spans.by_start, (uintptr_t)ptr);
+  if (span) *span_out = (struct hipmm_block){(void *)span->major, span->minor};
   biased_lock_release(&pool->arena.lock);
   return span != NULL;
 }
 
+static void spans_remove(struct pool *pool, struct span *span)
+{
+  key_tree_remove(&pool->spans.by_start, &span->by_start);
+  spans_set_count(&pool->spans, pool->spans.n - 1);
+  pool->arena.services->host_free(pool->arena.services, span, sizeof *span);
+}
+
 void spans_close(struct pool *pool)
 {
-  pool->arena.services->host_free(pool->arena.services, pool->spans.items,
-                                  pool->spans.room * sizeof *pool->spans.items);
+  while (pool->spans.by_start) spans_remove(pool, (struct span *)pool->spans.by_start);
 }
 
 /* ---- Creating ---- */
-
-static enum hipmm_status spans_make_room(struct pool *pool)
-{
-  const struct hipmm_services *services = pool->arena.services;
-  struct spans *spans = &pool->spans;
-  uint32_t room = spans->room ? 2 * spans->room : 16;
-  if (spans->n < spans->room) return HIPMM_OK;
-  struct span *items = services->host_allocate(services, room * sizeof *items);
-  if (!items)
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's spans", 0, 0, 0);
-  if (spans->n) memcpy(items, spans->items, spans->n * sizeof *items);
-  spans_close(pool);
-  spans->items = items;
-  spans->room = room;
-  return HIPMM_OK;
-}
 
 /* The first address in the range with `bytes` that no span has; 0 if there is none. */
 static uint64_t spans_find_in(const struct spans *spans, const struct range *range, uint64_t bytes)
 {
   uint64_t at = range->start, end = range->start + range->bytes;
-  for (uint32_t i = spans_below(spans, at); i < spans->n && spans->items[i].start < end; i++) {
-    if (spans->items[i].start - at >= bytes) return at;
-    at = spans->items[i].start + spans->items[i].bytes;
+  for (const struct span *span = spans_first_from(spans, at); span && span->by_start.major < end;
+       span = spans_next(spans, span)) {
+    if (span->by_start.major - at >= bytes) return at;
+    at = span_end(span);
   }
   return end - at >= bytes ? at : 0;
 }
@@ -121,18 +103,23 @@ static enum hipmm_status spans_reserve(struct pool *pool, uint64_t bytes, uint64
 
 static enum hipmm_status spans_add(struct pool *pool, uint64_t bytes, uint64_t *start_out)
 {
+  const struct hipmm_services *services = pool->arena.services;
   const struct addresses *addresses = span_addresses(pool);
   struct spans *spans = &pool->spans;
+  enum hipmm_status status = HIPMM_OK;
   uint64_t start = 0;
-  enum hipmm_status status = spans_make_room(pool);
-  if (status) return status;
+  struct span *span = services->host_allocate(services, sizeof *span);
+  if (!span)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's spans", 0, 0, 0);
   for (uint32_t i = 0; !start && i < addresses->n_ranges; i++)
     if (addresses->ranges[i].is_of_spans) start = spans_find_in(spans, &addresses->ranges[i], bytes);
   if (!start) status = spans_reserve(pool, bytes, &start);
-  if (status) return status;
-  uint32_t at = spans_below(spans, start);
-  memmove(&spans->items[at + 1], &spans->items[at], (spans->n - at) * sizeof *spans->items);
-  spans->items[at] = (struct span){start, bytes};
+  if (status) {
+    services->host_free(services, span, sizeof *span);
+    return status;
+  }
+  span->by_start = (struct key_tree_node){.major = start, .minor = bytes};
+  key_tree_insert(&spans->by_start, &span->by_start);
   spans_set_count(spans, spans->n + 1);
   *start_out = start;
   return HIPMM_OK;
@@ -291,17 +278,17 @@ static enum hipmm_status span_find(const struct pool *pool, const void *ptr, siz
 {
   const struct hipmm_services *services = pool->arena.services;
   uint64_t granule_bytes = span_addresses(pool)->granule_bytes;
-  struct span *span = spans_at(&pool->spans, ptr);
-  if (!span || span->start != (uintptr_t)ptr)
+  struct span *span = (struct span *)key_tree_at(pool->spans.by_start, (uintptr_t)ptr);
+  if (!span)
     return services->refuse(services, HIPMM_E_POINTER, "no span starts at {0:hex}: it was destroyed before",
                             (uintptr_t)ptr, 0, 0);
   if (offset % granule_bytes || bytes % granule_bytes)
     return services->refuse(services, HIPMM_E_ARGUMENT,
                             "offset {0} and bytes {1} of a span are not multiples of its granule of {2} bytes", offset,
                             bytes, granule_bytes);
-  if (offset > span->bytes || bytes > span->bytes - offset)
+  if (offset > span->by_start.minor || bytes > span->by_start.minor - offset)
     return services->refuse(services, HIPMM_E_ARGUMENT, "{0:bytes} from offset {1} on end beyond the span of {2:bytes}",
-                            bytes, offset, span->bytes);
+                            bytes, offset, span->by_start.minor);
   *span_out = span;
   return HIPMM_OK;
 }
@@ -318,7 +305,7 @@ static enum hipmm_status span_commit(void *self, void *ptr, size_t offset, size_
                                           "cannot commit {0:bytes}: it is suspended; resume it first "
                                           "(hipmm_resource_resume())",
                                           bytes, 0, 0);
-  if (!status && bytes) status = span_commit_range(pool, span->start + offset, span->start + offset + bytes);
+  if (!status && bytes) status = span_commit_range(pool, (uintptr_t)ptr + offset, (uintptr_t)ptr + offset + bytes);
   biased_lock_release(&pool->arena.lock);
   return status;
 }
@@ -351,7 +338,7 @@ static enum hipmm_status span_decommit_locked(struct pool *pool, const struct sp
   const struct streams *streams = &pool->arena.heap.streams;
   if (streams_any_captured(streams, STREAM_READY) || streams_any_may_be_captured(streams))
     return span_refuse_captured(pool);
-  return span_unmap_all(pool, span->start + offset, span->start + offset + bytes);
+  return span_unmap_all(pool, span->by_start.major + offset, span->by_start.major + offset + bytes);
 }
 
 static enum hipmm_status span_decommit(void *self, void *ptr, size_t offset, size_t bytes, hipmm_stream_t stream)
@@ -370,17 +357,13 @@ static enum hipmm_status span_decommit(void *self, void *ptr, size_t offset, siz
 static enum hipmm_status span_destroy(void *self, void *ptr, hipmm_stream_t stream)
 {
   struct pool *pool = self;
-  struct spans *spans = &pool->spans;
   struct span *span;
   enum hipmm_status status = span_wait(pool, stream);
   if (!status) status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
   status = span_find(pool, ptr, 0, 0, &span);
-  if (!status) status = span_decommit_locked(pool, span, 0, span->bytes);
-  if (!status) {
-    memmove(span, span + 1, (size_t)(&spans->items[spans->n] - (span + 1)) * sizeof *span);
-    spans_set_count(spans, spans->n - 1);
-  }
+  if (!status) status = span_decommit_locked(pool, span, 0, span->by_start.minor);
+  if (!status) spans_remove(pool, span);
   biased_lock_release(&pool->arena.lock);
   return status;
 }

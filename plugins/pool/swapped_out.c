@@ -43,11 +43,10 @@ static uint64_t swapped_out_find_blocks(const struct heap *heap, struct swapped_
 /* The same, and of what spans have committed. */
 static uint64_t swapped_out_find_ranges(const struct pool *pool, struct swapped_out_range *ranges)
 {
-  const struct spans *spans = &pool->spans;
   uint64_t n = swapped_out_find_blocks(&pool->arena.heap, ranges);
-  for (uint32_t i = 0; i < spans->n; i++) {
-    uint64_t start, end = spans->items[i].start;
-    for (; span_next_run(pool, &spans->items[i], &start, &end); n++)
+  for (const struct span *span = NULL; (span = spans_next(&pool->spans, span));) {
+    uint64_t start, end = 0;
+    for (; span_next_run(pool, span, &start, &end); n++)
       if (ranges) ranges[n] = (struct swapped_out_range){.start = start, .bytes = end - start};
   }
   return n;

@@ -95,14 +95,13 @@ struct swapped_out {
 
 /* ---- Spans (span.c) ---- */
 
-/* Both are multiples of the granule. */
 struct span {
-  uint64_t start, bytes;
+  struct key_tree_node by_start; /* first; major: its address, minor: its bytes, multiples of the granule */
 };
 
 struct spans {
-  struct span *items; /* in the order of addresses */
-  uint32_t n, room;
+  struct key_tree_node *by_start;
+  uint32_t n;
   uint64_t range_bytes; /* of the ranges that are for spans */
 };
 

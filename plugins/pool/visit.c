@@ -5,10 +5,9 @@
 static void pool_visit_spans(const struct pool *pool, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                              void *closure)
 {
-  const struct spans *spans = &pool->spans;
-  for (uint32_t i = 0; i < spans->n; i++) {
-    uint64_t start, end = spans->items[i].start;
-    while (span_next_run(pool, &spans->items[i], &start, &end))
+  for (const struct span *span = NULL; (span = spans_next(&pool->spans, span));) {
+    uint64_t start, end = 0;
+    while (span_next_run(pool, span, &start, &end))
       visitor(closure, &(struct hipmm_extent){.ptr = (const void *)(uintptr_t)start,
                                               .bytes = end - start,
                                               .state = HIPMM_EXTENT_LIVE,
