@@ -162,7 +162,7 @@ static inline enum hipmm_status arena_claim(struct arena *arena, uint32_t id, co
   if (!block_claim(block)) return arena->type->refuse(arena, ptr);
   uint64_t requested = block->requested;          /* the claim makes the record this thread's */
   bool is_there = block->start == (uintptr_t)ptr; /* else it was freed meanwhile, and allocated anew elsewhere */
-  if (__builtin_expect(is_there && (!bytes || bytes == requested), 1)) return HIPMM_OK;
+  if (__builtin_expect(is_there && (bytes == requested || !bytes), 1)) return HIPMM_OK;
   block_set_state(block, BLOCK_LIVE);
   return is_there ? refuse_size(arena->services, ptr, bytes, requested) : arena->type->refuse(arena, ptr);
 }

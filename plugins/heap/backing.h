@@ -36,7 +36,7 @@ static inline enum hipmm_status backing_fill(const struct backing *backing, stru
   uint32_t id;
   enum hipmm_status status = backing_check_available(backing, heap, &request);
   if (!status) status = backing->ops->allocate(backing->self, heap, &request, MEMORY_FROM_FILL, &id);
-  if (!status) heap_free(heap, id, STREAM_READY);
+  if (!status) heap_free_later(heap, id, STREAM_READY, 0);
   return status;
 }
 
