@@ -203,10 +203,8 @@ static enum hipmm_status arena_refuse(struct arena *arena, const void *ptr)
   return refuse_pointer(arena->services, ptr);
 }
 
-static const struct arena_type arena_type = {.miss = {.synchronize = arena_synchronize, .collect = arena_collect},
-                                             .refuse = arena_refuse,
-                                             .value = arena_value_of,
-                                             .n_values = ARENA_N_VALUES};
+static const struct arena_type arena_type = {
+    .refuse = arena_refuse, .value = arena_value_of, .n_values = ARENA_N_VALUES};
 
 static enum hipmm_status arena_open_memory(struct arena *arena, const struct arena_options *wanted,
                                            struct hipmm_resource *upstream)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* find_memory.c: memory for an allocation that at_hand.h cannot serve: from the thread's own arena, from the heap by the
- * attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the global lock throughout. */
+ * attempts of miss.c, and before the allocation fails, from any arena. The caller holds the global lock throughout. */
 #include "arena.h"
 
 enum { LEAST_REMNANT_BYTES = 64 << 10 /* of a smaller superblock, before the upstream is asked */ };
@@ -27,12 +27,7 @@ static uint32_t find_memory_attempt(struct arena *arena, uint64_t bytes, const s
                                     enum hipmm_status *status_out)
 {
   const struct request request = find_memory_request(bytes, wanted);
-  struct miss miss = {
-      .ops = &arena->type->miss, .self = arena, .heap = &arena->heap, .backing = &arena->backing, .request = &request};
-  miss_run(&miss, last);
-  if (miss.status) arena->refusal = miss.status;
-  *status_out = miss.id || hipmm_is_out_of_memory(miss.status) ? HIPMM_OK : miss.status;
-  return miss.id;
+  return arena_attempt(arena, &request, last, status_out);
 }
 
 /* What is idle in the arenas of any stream, after a wait for the device. */
@@ -167,7 +162,7 @@ enum hipmm_status arena_find_shared(struct arena *arena, const struct request *r
 {
   enum hipmm_status status = HIPMM_OK;
   arena->refusal = HIPMM_OK;
-  *id_out = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
+  *id_out = arena_attempt(arena, request, STAGE_LAST, &status);
   if (!*id_out && !status) *id_out = find_memory_elsewhere(arena, request);
   return status;
 }
