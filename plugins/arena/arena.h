@@ -140,7 +140,7 @@ uint32_t arena_attempt(struct arena *arena, const struct request *request, enum 
 /* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
 /* A live block in the calling thread's arena for the stream, for a request without a special alignment. BLOCK_NONE and success if
- * there is no memory, which `refusal` tells, or no arena, and nothing else went wrong. */
+ * that needs a wait for the device, or records, or there is no arena, and nothing else went wrong: arena_find_shared() is next. */
 enum hipmm_status arena_find_small(struct arena *arena, const struct request *request, uint32_t *id_out);
 
 /* A live block of the heap, which has none at hand (arena_find_ready()); before it fails, of any arena. Likewise. */
