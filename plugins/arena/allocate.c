@@ -102,7 +102,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
   struct arena *arena = self;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  if (arena->type->miss.flush) arena->type->miss.flush(arena);
+  if (arena->type->flush) arena->type->flush(arena);
   status = arena_collect(arena, STREAM_READY, HIPMM_OK);
   if (!status) status = backing_release_idle(&arena->backing, &arena->heap, keep_bytes);
   arena_trim_records(arena);

@@ -128,9 +128,8 @@ static enum hipmm_status arena_allocate_locked(struct arena_resource *resource, 
   enum hipmm_status status = arena_enter_stream(arena, handle, &request->stream);
   if (!status && is_small) status = arena_find_small(arena, request, &id);
   if (status) return status;
-  bool is_refused = is_small && arena->refusal;
-  if (!id && !is_refused) id = arena_find_ready(arena, request);
-  if (!id && !is_refused) status = arena_find_shared(arena, request, &id);
+  if (!id) id = arena_find_ready(arena, request);
+  if (!id) status = arena_find_shared(arena, request, &id);
   if (status) return status;
   if (!id && blocks_are_exhausted(&arena->heap.blocks)) return arena_refuse_without_records(arena, request);
   if (!id) return arena_refuse_allocation(resource, request, dump);
@@ -203,10 +202,8 @@ static enum hipmm_status arena_refuse(struct arena *arena, const void *ptr)
   return refuse_pointer(arena->services, ptr);
 }
 
-static const struct arena_type arena_type = {.miss = {.synchronize = arena_synchronize, .collect = arena_collect},
-                                             .refuse = arena_refuse,
-                                             .value = arena_value_of,
-                                             .n_values = ARENA_N_VALUES};
+static const struct arena_type arena_type = {
+    .refuse = arena_refuse, .value = arena_value_of, .n_values = ARENA_N_VALUES};
 
 static enum hipmm_status arena_open_memory(struct arena *arena, const struct arena_options *wanted,
                                            struct hipmm_resource *upstream)

@@ -25,7 +25,8 @@ struct arena;
 
 /* What a type has beside its arena. Called with the global lock, unless stated. */
 struct arena_type {
-  struct miss_ops miss;                                     /* their `self` is the arena */
+  bool is_merging; /* before memory is added, a stream waits for all others, if idle memory then serves it */
+  bool (*flush)(struct arena *arena); /* frees what caches hold; false if there is nothing. NULL: no caches */
   void (*end_stream)(struct arena *arena, uint32_t stream); /* caches free what they hold for it. NULL: no caches */
 
   /* Refuses a pointer that is no live block. Without the lock. */
@@ -86,8 +87,8 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle,
 /* The calling thread's arena for a stream; NULL if there are ARENA_MOST_LOCALS, or host memory is short. */
 struct local *arena_enter_local(struct arena *arena, uint32_t stream);
 
-/* Waits for the device: all frees so far have completed then. `self` is the arena, `user` as in streams_any_captured(). */
-enum hipmm_status arena_synchronize(void *self, uint32_t user);
+/* Waits for the device: all frees so far have completed then. `user` as in streams_any_captured(). */
+enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
 
 /* Makes pending blocks of an arena ready whose streams' work has completed; in a call on the arena's stream that `waits`,
  * blocks of all streams that this stream can wait for. */
@@ -110,7 +111,7 @@ void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_b
 
 /* Synchronizes, and has every arena return its free superblocks, which are ready for every stream then. Where an allocation
  * that the upstream refused with `refusal`, or a trim, may not wait, it asks which work has completed instead. */
-enum hipmm_status arena_collect(void *self, uint32_t user, enum hipmm_status refusal);
+enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal);
 
 /* Allocates a block in the arena of any stream, after waiting for the device. BLOCK_NONE if no arena has one, or if HIP
  * refuses. */
@@ -124,10 +125,22 @@ void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked);
 void arena_stream_retire(void *self, hipmm_stream_t stream);
 void arena_stream_retain(void *self, hipmm_stream_t stream);
 
+/* ---- miss.c. The caller holds the global lock ---- */
+
+enum stage {
+  STAGE_HELD, /* only free memory */
+  STAGE_NEW,  /* and new memory */
+  STAGE_LAST  /* and new memory in place of idle memory, after a wait for the device */
+};
+
+/* Makes the attempts up to `last` until one has found a block. BLOCK_NONE and success if there is no memory, which `refusal` tells. */
+uint32_t arena_attempt(struct arena *arena, const struct request *request, enum stage last,
+                       enum hipmm_status *status_out);
+
 /* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
 /* A live block in the calling thread's arena for the stream, for a request without a special alignment. BLOCK_NONE and success if
- * there is no memory, which `refusal` tells, or no arena, and nothing else went wrong. */
+ * that needs a wait for the device, or records, or there is no arena, and nothing else went wrong: arena_find_shared() is next. */
 enum hipmm_status arena_find_small(struct arena *arena, const struct request *request, uint32_t *id_out);
 
 /* A live block of the heap, which has none at hand (arena_find_ready()); before it fails, of any arena. Likewise. */
@@ -162,7 +175,7 @@ static inline enum hipmm_status arena_claim(struct arena *arena, uint32_t id, co
   if (!block_claim(block)) return arena->type->refuse(arena, ptr);
   uint64_t requested = block->requested;          /* the claim makes the record this thread's */
   bool is_there = block->start == (uintptr_t)ptr; /* else it was freed meanwhile, and allocated anew elsewhere */
-  if (__builtin_expect(is_there && (!bytes || bytes == requested), 1)) return HIPMM_OK;
+  if (__builtin_expect(is_there && (bytes == requested || !bytes), 1)) return HIPMM_OK;
   block_set_state(block, BLOCK_LIVE);
   return is_there ? refuse_size(arena->services, ptr, bytes, requested) : arena->type->refuse(arena, ptr);
 }

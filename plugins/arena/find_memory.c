@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* find_memory.c: memory for an allocation that at_hand.h cannot serve: from the thread's own arena, from the heap by the
- * attempts of ../heap/miss.c, and before the allocation fails, from any arena. The caller holds the global lock throughout. */
+ * attempts of miss.c, and before the allocation fails, from any arena. The caller holds the global lock throughout. */
 #include "arena.h"
 
 enum { LEAST_REMNANT_BYTES = 64 << 10 /* of a smaller superblock, before the upstream is asked */ };
@@ -27,12 +27,7 @@ static uint32_t find_memory_attempt(struct arena *arena, uint64_t bytes, const s
                                     enum hipmm_status *status_out)
 {
   const struct request request = find_memory_request(bytes, wanted);
-  struct miss miss = {
-      .ops = &arena->type->miss, .self = arena, .heap = &arena->heap, .backing = &arena->backing, .request = &request};
-  miss_run(&miss, last);
-  if (miss.status) arena->refusal = miss.status;
-  *status_out = miss.id || hipmm_is_out_of_memory(miss.status) ? HIPMM_OK : miss.status;
-  return miss.id;
+  return arena_attempt(arena, &request, last, status_out);
 }
 
 /* What is idle in the arenas of any stream, after a wait for the device. */
@@ -42,15 +37,6 @@ static uint32_t find_memory_elsewhere(struct arena *arena, const struct request 
                   !streams_any_captured(&arena->heap.streams, request->stream);
   bool may_share = request->alignment == HIPMM_ALIGNMENT && !request->is_own;
   return may_wait && may_share ? arena_find_elsewhere(arena, request) : BLOCK_NONE;
-}
-
-/* Host memory or records are short, which no upstream has said. Returns no block. */
-static uint32_t find_memory_refuse_records(struct arena *arena, const struct request *request)
-{
-  const struct hipmm_services *services = arena->services;
-  arena->refusal = services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
-                                    "no host memory left for records of {0:bytes} more", request->bytes, 0, 0);
-  return BLOCK_NONE;
 }
 
 /* ---- Small allocations ---- */
@@ -82,9 +68,8 @@ static uint32_t find_memory_in_superblock(struct arena *arena, struct local *loc
     local_make_live(local, block_of(blocks, id), request->requested, local->handle);
   }
   biased_lock_release(&local->lock);
-  if (id) return id;
-  heap_free(&arena->heap, superblock, request->stream);
-  return find_memory_refuse_records(arena, request);
+  if (!id) heap_free(&arena->heap, superblock, request->stream); /* records are short */
+  return id;
 }
 
 static uint32_t find_memory_own(struct arena *arena, struct local *local, const struct request *request)
@@ -133,7 +118,6 @@ static uint32_t find_memory_superblock(struct arena *arena, struct local *local,
   if (!block) block = find_memory_remnant(arena, request);
   if (!block) block = find_memory_attempt(arena, most, request, STAGE_NEW, status_out);
   if (!block && !*status_out && most > least) block = find_memory_attempt(arena, least, request, STAGE_NEW, status_out);
-  if (!block && !*status_out) block = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, status_out);
   return find_memory_in_superblock(arena, local, block, request);
 }
 
@@ -143,7 +127,6 @@ enum hipmm_status arena_find_small(struct arena *arena, const struct request *wa
   struct local *local = arena_enter_local(arena, wanted->stream);
   struct request loan = *wanted, *request = &loan;
   *id_out = BLOCK_NONE;
-  arena->refusal = HIPMM_OK; /* of this allocation */
   if (!local) return HIPMM_OK;
   request->is_loan = true;
   uint32_t id = find_memory_own(arena, local, request), block = BLOCK_NONE;
@@ -156,7 +139,6 @@ enum hipmm_status arena_find_small(struct arena *arena, const struct request *wa
   }
   if (!id) id = find_memory_superblock(arena, local, request, &status);
   if (!id && !status) id = find_memory_block(arena, local, request); /* what became ready meanwhile */
-  if (!id && !status) id = find_memory_elsewhere(arena, request);
   *id_out = id;
   return id ? HIPMM_OK : status;
 }
@@ -167,7 +149,7 @@ enum hipmm_status arena_find_shared(struct arena *arena, const struct request *r
 {
   enum hipmm_status status = HIPMM_OK;
   arena->refusal = HIPMM_OK;
-  *id_out = find_memory_attempt(arena, request->bytes, request, STAGE_LAST, &status);
+  *id_out = arena_attempt(arena, request, STAGE_LAST, &status);
   if (!*id_out && !status) *id_out = find_memory_elsewhere(arena, request);
   return status;
 }

@@ -37,7 +37,7 @@ static void local_add_ready(struct local *local, const struct blocks *blocks, ui
 {
   struct block *block = block_of(blocks, id);
   block_set_state(block, BLOCK_FREE);
-  free_index_link(&local->ready, blocks, id, KIND_WHOLE * FREE_LISTS + free_index_list_of(block->bytes));
+  free_index_link(&local->ready, blocks, id, KIND_WHOLE * FREE_LISTS + free_index_list_of(block->bytes), block->bytes);
   if (local_is_whole(blocks, block)) local_note_idle(local, blocks, block);
 }
 
@@ -106,7 +106,7 @@ static void local_cut(struct local *local, const struct blocks *blocks, uint32_t
   struct block *block = block_of(blocks, id);
   uint32_t rest = local_pop_unused(local, blocks);
   if (!rest) return;
-  block_set_bounds(blocks, rest, block->start + bytes, block->bytes - bytes);
+  block_set_bounds(block_of(blocks, rest), block->start + bytes, block->bytes - bytes);
   block->bytes = bytes;
   block_join(blocks, rest, block->after);
   block_join(blocks, id, rest);
@@ -225,7 +225,7 @@ void local_add_superblock(struct local *local, const struct blocks *blocks, uint
 {
   struct block *superblock = block_of(blocks, id);
   uint32_t first = local_pop_unused(local, blocks);
-  block_set_bounds(blocks, first, superblock->start, superblock->bytes);
+  block_set_bounds(block_of(blocks, first), superblock->start, superblock->bytes);
   __atomic_store_n(&block_of(blocks, first)->before, id, __ATOMIC_RELAXED); /* see block_join() */
   block_of(blocks, first)->after = BLOCK_NONE;
   superblock->arena = local->number;

@@ -212,9 +212,8 @@ static bool stream_state_has_no_thread(const struct arena *arena, uint32_t strea
 /* ---- Waiting for the device ---- */
 
 /* Epochs advance under the global lock only, so no free is newer than the wait. */
-enum hipmm_status arena_synchronize(void *self, uint32_t user)
+enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 {
-  struct arena *arena = self;
   struct streams *streams = &arena->heap.streams;
   enum hipmm_status status = streams_wait_for_device(streams, user);
   if (status) return status;
@@ -237,9 +236,8 @@ static void stream_state_return_all(struct arena *arena, struct local *local)
   biased_lock_release(&local->lock);
 }
 
-enum hipmm_status arena_collect(void *self, uint32_t user, enum hipmm_status refusal)
+enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal)
 {
-  struct arena *arena = self;
   bool may_wait = hipmm_may_wait(arena->services, refusal);
   enum hipmm_status status = may_wait ? arena_synchronize(arena, user) : HIPMM_OK;
   if (status) return status;

@@ -30,7 +30,7 @@ void biased_lock_close(struct biased_lock *lock);
 
 static inline bool biased_lock_is_own(const struct biased_lock *lock)
 {
-  return thread_memories && atomic_load_explicit(&lock->owner, memory_order_relaxed) == thread_memories;
+  return atomic_load_explicit(&lock->owner, memory_order_relaxed) == thread_memories;
 }
 
 /* Whether the calling thread, which holds the lock, had to wait for another thread. */

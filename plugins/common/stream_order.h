@@ -163,8 +163,7 @@ void stream_record_event(struct streams *streams, uint32_t id);
 static inline uint64_t stream_record_free(struct streams *streams, uint32_t id)
 {
   struct stream *stream = stream_of(streams, id);
-  stream->frees++;
-  if (!stream_set_has(&streams->sets->unfinished, id)) stream_set_add(&streams->sets->unfinished, id);
+  if (__builtin_expect(stream->frees++ == stream->completed, 0)) stream_set_add(&streams->sets->unfinished, id);
   if (__builtin_expect(streams->record == RECORD_ON_FREE, 0)) stream_record_event(streams, id);
   return stream->frees;
 }

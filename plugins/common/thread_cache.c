@@ -10,10 +10,11 @@
 
 enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
 
-_Thread_local struct thread_memory *thread_memories;
-
-/* The memories of a thread that has ended. Always empty. */
+/* The memories of a thread that has none yet, or has ended. Always empty. */
 static struct thread_memory no_memories[THREAD_MEMORIES];
+
+_Thread_local struct thread_memory *thread_memories = no_memories;
+static _Thread_local bool has_ended;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -57,6 +58,7 @@ static void thread_cache_ended(void *number)
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
   thread_memories = no_memories;
+  has_ended = true;
 }
 
 static void thread_cache_make_key(void)
@@ -74,14 +76,14 @@ static void thread_cache_make_memories(void)
   if (memories == MAP_FAILED) return;
   thread_memories = memories;
   if (!pthread_setspecific(key, (void *)(uintptr_t)thread_number())) return;
-  thread_memories = NULL;
+  thread_memories = no_memories;
   munmap(memories, MEMORY_BYTES);
 }
 
 bool thread_register(void)
 {
-  if (!thread_memories) thread_cache_make_memories();
-  return thread_memories && thread_memories != no_memories;
+  if (thread_memories == no_memories && !has_ended) thread_cache_make_memories();
+  return thread_memories != no_memories;
 }
 
 void thread_remember(uint64_t owner, const void *remembered_key, void *value)

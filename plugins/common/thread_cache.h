@@ -24,24 +24,23 @@ struct thread_memory {
   void *value;
 };
 
-/* In the static block of thread-local storage: a call that finds it would cost as much as the rest of a cache hit. */
+/* In the static block of thread-local storage: a call that finds it would cost as much as the rest of a cache hit. Empty while the
+ * thread is not registered. */
 extern _Thread_local struct thread_memory *thread_memories __attribute__((tls_model("initial-exec")));
 
 static inline size_t thread_memory_index(uint64_t owner, const void *key)
 {
-  uint64_t mixed = (uintptr_t)key ^ owner << 4;
-  return (mixed >> 4 ^ mixed >> 10 ^ mixed) % THREAD_MEMORIES;
+  return ((uintptr_t)key ^ owner << 4) * 0x9E3779B97F4A7C15ull / (UINT64_MAX / THREAD_MEMORIES + 1);
 }
 
 /* The value that an owner has remembered, whose only key has this index. */
 static inline void *thread_recall_only(uint64_t owner, size_t index)
 {
-  return thread_memories && thread_memories[index].owner == owner ? thread_memories[index].value : NULL;
+  return thread_memories[index].owner == owner ? thread_memories[index].value : NULL;
 }
 
 static inline void *thread_recall(uint64_t owner, const void *key)
 {
-  if (!thread_memories) return NULL;
   const struct thread_memory *memory = &thread_memories[thread_memory_index(owner, key)];
   return memory->owner == owner && memory->key == key ? memory->value : NULL;
 }

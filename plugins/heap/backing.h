@@ -36,7 +36,7 @@ static inline enum hipmm_status backing_fill(const struct backing *backing, stru
   uint32_t id;
   enum hipmm_status status = backing_check_available(backing, heap, &request);
   if (!status) status = backing->ops->allocate(backing->self, heap, &request, MEMORY_FROM_FILL, &id);
-  if (!status) heap_free(heap, id, STREAM_READY);
+  if (!status) heap_free_later(heap, id, STREAM_READY, 0);
   return status;
 }
 
@@ -196,11 +196,6 @@ enum hipmm_status own_release(struct chunks *chunks, struct heap *heap, uint64_t
 /* Whether `ptr` lies in a segment. */
 bool segments_contain(const struct segments *segments, const void *ptr);
 
-/* ---- The attempts of an allocation (miss.c) ---- */
-
-/* Makes the attempts up to `last` until one has found a block. `miss` says what it is about, and has what came of it. */
-void miss_run(struct miss *miss, enum stage last);
-
 /* ---- Idle memory in pieces (fragments.c) ---- */
 
 /* Idle bytes beside the largest block that they could serve, caches aside. Looks at each block of mapped memory. */
@@ -212,7 +207,7 @@ void fragments_warn(const struct backing *backing, struct heap *heap, const stru
 
 /* ---- Why an allocation failed, in numbers for the error record (explain.c) ----
  *
- * Called once for each failure, after every attempt in the table of miss.c; on no other path. */
+ * Called once for each failure, after every attempt in the table of ../arena/miss.c; on no other path. */
 
 /* Explains why the backing failed with `status`. Returns the status for the caller of the pool. */
 enum hipmm_status explain_failure(const struct backing *backing, const struct heap *heap, enum hipmm_status status,

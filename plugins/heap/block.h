@@ -76,7 +76,9 @@ static inline uint32_t block_of_entry(const struct blocks *blocks, const uint32_
   if (!entry) return BLOCK_NONE;
   uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   const struct block *block = block_of(blocks, id);
-  return block_state(block) == state && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id : BLOCK_NONE;
+  if (block_state(block) != state || __atomic_load_n(&block->start, __ATOMIC_RELAXED) != start) return BLOCK_NONE;
+  if (!id) __builtin_unreachable(); /* the record of BLOCK_NONE is BLOCK_UNUSED */
+  return id;
 }
 
 /* The block in the state that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
@@ -104,9 +106,8 @@ uint32_t blocks_new_record(struct blocks *blocks);
 
 /* Changes the bounds of a free block. A reader without the lock compares `start`: it sees either the old record or all of
  * the new one. */
-BLOCK_INLINE void block_set_bounds(const struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+BLOCK_INLINE void block_set_bounds(struct block *block, uint64_t start, uint64_t bytes)
 {
-  struct block *block = block_of(blocks, id);
   block->bytes = bytes;
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
 }
@@ -119,10 +120,10 @@ BLOCK_INLINE uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t 
     blocks->unused = block_of(blocks, id)->next;
   else if (!(id = blocks_new_record(blocks)))
     return BLOCK_NONE;
-  block_set_bounds(blocks, id, start, bytes);
   struct block *block = block_of(blocks, id);
   block->before = block->after = BLOCK_NONE;
   block->uncommitted = 0;
+  block_set_bounds(block, start, bytes);
   block_set_state(block, BLOCK_FREE);
   return id;
 }

@@ -33,33 +33,37 @@ BLOCK_INLINE enum kind free_index_kind_in_segment(const struct block *block)
   return block->is_for_small ? KIND_BUSY : KIND_WHOLE;
 }
 
-BLOCK_INLINE enum kind free_index_kind_of(const struct blocks *blocks, const struct block *block)
+/* For a block that is to have these bounds. */
+BLOCK_INLINE enum kind free_index_kind_of(const struct blocks *blocks, const struct block *block, uint64_t start,
+                                          uint64_t bytes)
 {
   uint64_t granule = blocks->granule_bytes;
   if (__builtin_expect(block->is_own, 0)) return KIND_OWN;
   if (block->uncommitted) return KIND_PARTIAL;
-  if (block->bytes >= 2 * granule) return granule ? KIND_WHOLE : free_index_kind_in_segment(block);
-  uint64_t before = -block->start & (granule - 1); /* the first granule that begins in the block */
-  return block->bytes < before + granule ? KIND_BUSY : KIND_WHOLE;
+  if (bytes >= 2 * granule) return granule ? KIND_WHOLE : free_index_kind_in_segment(block);
+  uint64_t before = -start & (granule - 1); /* the first granule that begins in the block */
+  return bytes < before + granule ? KIND_BUSY : KIND_WHOLE;
 }
 
-BLOCK_INLINE uint32_t free_index_place_of(const struct blocks *blocks, const struct block *block)
+BLOCK_INLINE uint32_t free_index_place_of(const struct blocks *blocks, const struct block *block, uint64_t start,
+                                          uint64_t bytes)
 {
-  return (uint32_t)free_index_kind_of(blocks, block) * FREE_LISTS + free_index_list_of(block->bytes);
+  return (uint32_t)free_index_kind_of(blocks, block, start, bytes) * FREE_LISTS + free_index_list_of(bytes);
 }
 
 /* ---- Changes ---- */
 
-BLOCK_INLINE void free_index_link(struct free_index *index, const struct blocks *blocks, uint32_t id, uint32_t place)
+BLOCK_INLINE void free_index_link(struct free_index *index, const struct blocks *blocks, uint32_t id, uint32_t place,
+                                  uint64_t bytes)
 {
   struct block *block = block_of(blocks, id);
   uint32_t previous = BLOCK_NONE, next = index->lists[place];
   block->place = (uint16_t)place;
   if (!next) {
+    if (!index->bits[place / 64]) index->words |= 1ull << place / 64;
     index->bits[place / 64] |= 1ull << place % 64;
-    index->words |= 1ull << place / 64;
   }
-  for (unsigned steps = 0; next && steps < LIST_STEPS && block_of(blocks, next)->bytes < block->bytes; steps++) {
+  for (unsigned steps = 0; next && steps < LIST_STEPS && block_of(blocks, next)->bytes < bytes; steps++) {
     previous = next;
     next = block_of(blocks, next)->next;
   }
@@ -75,25 +79,30 @@ BLOCK_INLINE void free_index_remove(struct free_index *index, const struct block
   uint32_t place = block->place, previous = block->previous, next = block->next;
   if (next) block_of(blocks, next)->previous = previous;
   *(previous ? &block_of(blocks, previous)->next : &index->lists[place]) = next;
-  if (previous || next || (index->bits[place / 64] &= ~(1ull << place % 64))) return;
-  index->words &= ~(1ull << place / 64);
+  if (previous || next) return;
+  uint64_t bits = index->bits[place / 64];
+  if (!(bits & (bits - 1))) index->words &= ~(1ull << place / 64); /* the last of them */
+  index->bits[place / 64] = bits & ~(1ull << place % 64);
 }
 
 BLOCK_INLINE void free_index_add(struct free_index *index, const struct blocks *blocks, uint32_t id)
 {
-  free_index_link(index, blocks, id, free_index_place_of(blocks, block_of(blocks, id)));
+  const struct block *block = block_of(blocks, id);
+  uint32_t place = free_index_place_of(blocks, block, block->start, block->bytes);
+  free_index_link(index, blocks, id, place, block->bytes);
 }
 
 /* Changes the bounds of a block in the index, and finds its kind anew. Cheaper than removing and adding it. */
 BLOCK_INLINE void free_index_move(struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t start,
                                   uint64_t bytes)
 {
-  const struct block *block = block_of(blocks, id);
-  block_set_bounds(blocks, id, start, bytes);
-  uint32_t place = free_index_place_of(blocks, block);
-  if (place == block->place) return;
-  free_index_remove(index, blocks, id);
-  free_index_link(index, blocks, id, place);
+  struct block *block = block_of(blocks, id);
+  uint32_t place = free_index_place_of(blocks, block, start, bytes);
+  if (place != block->place) {
+    free_index_remove(index, blocks, id);
+    free_index_link(index, blocks, id, place, bytes);
+  }
+  block_set_bounds(block, start, bytes);
 }
 
 /* ---- Searches ---- */
@@ -107,15 +116,12 @@ BLOCK_INLINE uint64_t free_index_words(const struct free_index *index, enum kind
 /* The kind's first list behind `place` that has blocks; 0 if there is none. */
 BLOCK_INLINE uint32_t free_index_place_behind(const struct free_index *index, enum kind kind, uint32_t place)
 {
-  uint32_t word = place / 64;
-  uint64_t bits = index->bits[word] & ~1ull << place % 64;
-  if (!bits) {
-    uint64_t words = free_index_words(index, kind) & ~1ull << word;
-    if (!words) return 0;
-    word = (uint32_t)__builtin_ctzll(words);
-    bits = index->bits[word];
-  }
-  return word * 64 + (uint32_t)__builtin_ctzll(bits);
+  uint64_t bits = index->bits[place / 64] >> place % 64 >> 1;
+  if (bits) return place + 1 + (uint32_t)__builtin_ctzll(bits);
+  uint64_t words = free_index_words(index, kind) & ~1ull << place / 64;
+  if (!words) return 0;
+  uint32_t word = (uint32_t)__builtin_ctzll(words);
+  return word * 64 + (uint32_t)__builtin_ctzll(index->bits[word]);
 }
 
 /* The first block of at least `bytes` from `id` on, among the next `steps` of its list. */

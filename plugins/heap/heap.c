@@ -48,15 +48,13 @@ void heap_link(struct heap *heap, uint32_t id)
   free_index_add(free, &heap->blocks, id);
 }
 
-/* The free neighbour, if it may become part of `block`; BLOCK_NONE otherwise. A stream may always use ready memory, but other
- * streams then see that memory as pending: with several streams, a small block must not make a large ready one pending. */
-BLOCK_INLINE uint32_t heap_mergeable(const struct heap *heap, const struct block *block, uint32_t neighbour)
+/* Whether the neighbour is free and may become part of `block`. A stream may always use ready memory, but other streams then see
+ * that memory as pending: with several streams, a small block must not make a large ready one pending. */
+BLOCK_INLINE bool heap_is_mergeable(const struct heap *heap, const struct block *block, const struct block *neighbour)
 {
-  const struct block *other = heap_block(heap, neighbour);
-  if (block_state(other) != BLOCK_FREE) return BLOCK_NONE; /* as the record of BLOCK_NONE is */
-  if (other->stream == block->stream) return neighbour;
-  bool is_ready = other->stream == STREAM_READY && (heap->streams.active == 1 || other->bytes <= block->bytes);
-  return is_ready ? neighbour : BLOCK_NONE;
+  if (block_state(neighbour) != BLOCK_FREE) return false; /* as the record of BLOCK_NONE is */
+  if (__builtin_expect(neighbour->stream == block->stream, 1)) return true;
+  return neighbour->stream == STREAM_READY && (heap->streams.active == 1 || neighbour->bytes <= block->bytes);
 }
 
 /* Adds what a block that is dropped has, except its bytes. */
@@ -96,7 +94,7 @@ BLOCK_INLINE void heap_take_into(struct heap *heap, uint32_t whole, uint32_t id,
     heap_unlink(heap, whole);
     heap_inherit(block, dropped);
     block->stream = (uint16_t)stream;
-    block_set_bounds(&heap->blocks, whole, start, bytes);
+    block_set_bounds(block, start, bytes);
     heap_link(heap, whole);
   }
   block_drop(&heap->blocks, id);
@@ -106,7 +104,10 @@ BLOCK_INLINE void heap_take_into(struct heap *heap, uint32_t whole, uint32_t id,
 BLOCK_INLINE uint32_t heap_add_free(struct heap *heap, uint32_t id)
 {
   const struct block *block = heap_block(heap, id);
-  uint32_t before = heap_mergeable(heap, block, block->before), after = heap_mergeable(heap, block, block->after);
+  uint32_t before = block->before, after = block->after;
+  const struct block *first = heap_block(heap, before), *last = heap_block(heap, after);
+  if (!heap_is_mergeable(heap, block, first)) before = BLOCK_NONE;
+  if (!heap_is_mergeable(heap, block, last)) after = BLOCK_NONE;
   uint32_t whole = before ? before : after ? after : id;
   if (before && after) heap_take_behind(heap, id, after);
   if (whole == id)
@@ -247,7 +248,7 @@ BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t whole, cons
   block->requested = request->requested;
   block->handle = stream_of(&heap->streams, request->stream)->handle;
   block_publish(&heap->blocks, id);
-  block_set_state(block, request->is_loan ? BLOCK_ON_LOAN : BLOCK_LIVE);
+  block_set_state(block, __builtin_expect(request->is_loan, 0) ? BLOCK_ON_LOAN : BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   heap->requested_bytes += request->requested;
   heap->blocks.live++;
@@ -436,8 +437,11 @@ BLOCK_INLINE uint32_t heap_allocate_kind(struct heap *heap, enum kind kind, cons
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 {
   if (__builtin_expect(request->is_own, 0)) return heap_allocate_own(heap, request);
-  return __builtin_expect(heap->is_low_on_memory, 0) ? heap_allocate_packed(heap, request)
-                                                     : heap_allocate_kind(heap, KIND_BUSY, request);
+  if (__builtin_expect(heap->is_low_on_memory, 0)) return heap_allocate_packed(heap, request);
+  if (__builtin_expect(request->alignment != HIPMM_ALIGNMENT, 0)) return heap_allocate_fit(heap, KIND_BUSY, request);
+  struct request plain = *request; /* so that the compiler knows the alignment */
+  plain.alignment = HIPMM_ALIGNMENT;
+  return heap_allocate_kind(heap, KIND_BUSY, &plain);
 }
 
 uint32_t heap_allocate_fit(struct heap *heap, enum kind kind, const struct request *request)
@@ -455,15 +459,15 @@ BLOCK_INLINE void heap_free_since(struct heap *heap, uint32_t id, uint32_t strea
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
   block->exported = BLOCK_NOT_EXPORTED;
-  block_set_state(block, BLOCK_FREE);
   block->stream = (uint16_t)stream;
   block->epoch = epoch;
+  block_set_state(block, BLOCK_FREE);
   heap_add_free(heap, id);
 }
 
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
 {
-  heap_free_since(heap, id, stream, stream ? stream_record_free(&heap->streams, stream) : 0);
+  heap_free_since(heap, id, stream, stream_record_free(&heap->streams, stream));
 }
 
 void heap_free_later(struct heap *heap, uint32_t id, uint32_t stream, uint64_t epoch)

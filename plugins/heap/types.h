@@ -313,36 +313,4 @@ struct backing {
   struct segments segments;
 };
 
-/* ---- The attempts of an allocation that no free block at hand serves (miss.c) ---- */
-
-/* What the resource with the heap does for them. */
-struct miss_ops {
-  bool is_merging;           /* before memory is added, a stream waits for all others, if idle memory then serves it */
-  bool (*flush)(void *self); /* frees what caches hold; false if there is nothing. NULL: no caches */
-
-  /* Waits for the device, so that all free memory is ready. */
-  enum hipmm_status (*synchronize)(void *self, uint32_t user);
-
-  /* The same where an allocation that ended with `status` may wait, with all that the resource keeps elsewhere freed. */
-  enum hipmm_status (*collect)(void *self, uint32_t user, enum hipmm_status status);
-};
-
-enum stage {
-  STAGE_HELD, /* only free memory */
-  STAGE_NEW,  /* and new memory */
-  STAGE_LAST  /* and new memory in place of idle memory, after a wait for the device */
-};
-
-/* An allocation while the attempts are made. */
-struct miss {
-  const struct miss_ops *ops;
-  void *self;
-  struct heap *heap;
-  const struct backing *backing;
-  const struct request *request;
-  uint32_t id;              /* BLOCK_NONE: none yet */
-  enum hipmm_status status; /* of the last attempt that asked for memory */
-  bool is_over;             /* no attempt can succeed */
-};
-
 #endif

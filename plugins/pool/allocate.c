@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* allocate.c: how the pool serves an allocation and a free. A hit in the thread's cache is served by pool_allocate() and
  * pool_deallocate() without the lock. A thread with a local arena (../arena) uses that next. Everything else takes
- * the lock: ../heap/miss.c. */
+ * the lock: ../arena/miss.c. */
 #include "allocate.h"
 #include "../arena/at_hand.h"
 
 /* A cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what the pool holds, whichever is
  * more. */
 enum { CACHE_LEAST_BYTES = 1 << 20, CACHE_SHARE = 1024 };
-
-/* The stream's id, which the thread's cache for the stream knows, if there is one. */
-BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
-                                                 uint32_t *id_out)
-{
-  if (!cache || cache->handle != handle || !cache->stream) return arena_enter_stream(&pool->arena, handle, id_out);
-  *id_out = cache->stream;
-  return HIPMM_OK;
-}
 
 /* Whether a thread's cache may hold blocks of the stream: its handle identifies the stream. */
 static bool pool_may_cache(const struct pool *pool, uint32_t stream)
@@ -27,21 +18,34 @@ static bool pool_may_cache(const struct pool *pool, uint32_t stream)
 
 /* ---- Threads that wait ---- */
 
-/* Counts the entry into the lock. A thread's cache knows the stream, so that the next entry need not find it. */
-BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm_stream_t handle, uint32_t stream)
+static __attribute__((noinline)) enum hipmm_status pool_enter_slow_path(struct pool *pool, struct cache *cache,
+                                                                        hipmm_stream_t handle, uint32_t *id_out)
 {
-  if (!cache && pool_may_cache(pool, stream)) cache = cache_new(&pool->caches, &pool->arena.heap, handle, stream);
-  if (cache && !cache->has_heap && cache->stream == stream)
-    cache_count_entry(cache, biased_lock_has_waited(&pool->arena.lock));
+  enum hipmm_status status = arena_enter_stream(&pool->arena, handle, id_out);
+  if (status) return status;
+  if (!cache && pool_may_cache(pool, *id_out)) cache = cache_new(&pool->caches, &pool->arena.heap, handle, *id_out);
+  if (cache && cache->stream == *id_out) cache_weigh(cache, biased_lock_has_waited(&pool->arena.lock));
+  return HIPMM_OK;
 }
 
-/* The unit of the size of a block with a chunk of its own: eight sizes a doubling, so that a chunk that was freed often has the
- * size that is wanted next. */
-static __attribute__((noinline)) uint64_t pool_own_unit(const struct pool *pool, size_t bytes)
+/* The stream's id, which the thread's cache for the stream knows, if there is one. Counts the entry into the lock. */
+BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, struct cache *cache, hipmm_stream_t handle,
+                                                 uint32_t *id_out)
+{
+  if (!cache || cache->handle != handle || !cache->stream) return pool_enter_slow_path(pool, cache, handle, id_out);
+  *id_out = cache->stream;
+  bool waited = biased_lock_has_waited(&pool->arena.lock);
+  if (__builtin_expect(waited || cache->n_waits, 0)) cache_weigh(cache, waited);
+  return HIPMM_OK;
+}
+
+/* The size of a block with a chunk of its own: eight sizes a doubling, so that a chunk that was freed often has the size that is
+ * wanted next. */
+static __attribute__((noinline)) uint64_t pool_own_bytes(const struct pool *pool, size_t bytes)
 {
   enum { STEPS = 8 };
   uint64_t step = (1ull << (63 - __builtin_clzll(bytes))) / STEPS;
-  return step > pool->whole_unit ? step : pool->whole_unit;
+  return sizes_round_up(bytes, step > pool->whole_unit ? step : pool->whole_unit);
 }
 
 /* What other processes may get has a chunk of its own, or a segment, which has the driver's alignment. */
@@ -49,9 +53,8 @@ BLOCK_INLINE struct request pool_request(const struct pool *pool, size_t bytes, 
 {
   bool is_own = __builtin_expect(bytes >= pool->whole_bytes, 0) &&
                 (alignment == HIPMM_ALIGNMENT || pool->arena.backing.ops->moves);
-  uint64_t unit = is_own ? pool_own_unit(pool, bytes) : HIPMM_ALIGNMENT;
-  return (struct request){
-      .bytes = sizes_round_up(bytes, unit), .alignment = alignment, .requested = bytes, .is_own = is_own};
+  uint64_t block_bytes = is_own ? pool_own_bytes(pool, bytes) : sizes_round_up(bytes, HIPMM_ALIGNMENT);
+  return (struct request){.bytes = block_bytes, .alignment = alignment, .requested = bytes, .is_own = is_own};
 }
 
 /* For a thread that has waited enough: a block that its local arena has at hand, or else the request is for that arena first. While
@@ -82,34 +85,41 @@ static __attribute__((noinline)) enum hipmm_status pool_refuse_suspended(const s
 }
 
 /* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
-static __attribute__((noinline)) uint32_t pool_allocate_forgotten(struct pool *pool, const struct request *request,
-                                                                  hipmm_stream_t handle, struct cache **cache_out)
+static __attribute__((noinline)) uint32_t pool_allocate_forgotten(struct pool *pool, struct cache *cache,
+                                                                  const struct request *request, hipmm_stream_t handle)
 {
-  struct cache *cache = *cache_out = cache_find(&pool->caches, handle);
-  if (!cache || request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
   return cache_allocate(cache, &pool->arena.heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
-/* The attempts of ../heap/miss.c; when all have failed, ../heap/explain.c says why. */
+/* The attempts of ../arena/miss.c; when all have failed, ../heap/explain.c says why. */
 static __attribute__((noinline)) enum hipmm_status pool_allocate_miss(struct pool *pool, const struct request *request,
-                                                                      uint32_t *id_out)
+                                                                      void **ptr_out)
 {
   struct arena *arena = &pool->arena;
-  enum hipmm_status status = arena_find_shared(arena, request, id_out);
-  if (*id_out || status) return status;
+  uint32_t id;
+  enum hipmm_status status = arena_find_shared(arena, request, &id);
+  if (id) *ptr_out = (void *)(uintptr_t)heap_block(&arena->heap, id)->start;
+  if (id || status) return status;
   if (blocks_are_exhausted(&arena->heap.blocks))
     return explain_exhausted_records(&arena->backing, &arena->heap, request);
   return explain_failure(&arena->backing, &arena->heap, arena->refusal, request);
 }
 
-/* What the caches of other threads had too much of. */
-static __attribute__((noinline)) uint32_t pool_allocate_from_depot(struct pool *pool, struct cache *cache,
-                                                                   const struct request *request, hipmm_stream_t handle)
+/* From the thread's local arena, or of what the caches of other threads had too much of. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_small(struct pool *pool, struct cache *cache,
+                                                                       const struct request *request,
+                                                                       hipmm_stream_t handle, uint32_t *id_out)
 {
   uint64_t units = request->bytes >> UNIT_BITS;
-  if (!cache || units >= CACHE_BINS || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
-  if (cache->stream != request->stream || !cache_fill(&pool->caches, cache, units)) return BLOCK_NONE;
-  return cache_take(cache, &pool->arena.heap.blocks, handle, units, request->requested);
+  enum hipmm_status status = HIPMM_OK;
+  *id_out = BLOCK_NONE;
+  if (request->is_local) status = arena_find_small(&pool->arena, request, id_out);
+  if (*id_out || status) return status;
+  if (!cache || units >= CACHE_BINS || request->alignment != HIPMM_ALIGNMENT) return HIPMM_OK;
+  if (cache->stream != request->stream || !cache_fill(&pool->caches, cache, units)) return HIPMM_OK;
+  *id_out = cache_take(cache, &pool->arena.heap.blocks, handle, units, request->requested);
+  return HIPMM_OK;
 }
 
 /* The caller holds the lock. */
@@ -118,19 +128,20 @@ BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct ca
 {
   bool is_suspended = pool->arena.backing.granules.chunks.is_suspended; /* the core refuses calls that begin later */
   if (__builtin_expect(is_suspended, 0)) return pool_refuse_suspended(pool, request->requested);
-  uint32_t id = cache ? BLOCK_NONE : pool_allocate_forgotten(pool, request, stream, &cache);
-  if (!id) {
+  uint32_t id = BLOCK_NONE;
+  if (!cache && (cache = cache_find(&pool->caches, stream))) id = pool_allocate_forgotten(pool, cache, request, stream);
+  if (__builtin_expect(!id, 1)) {
     enum hipmm_status status = pool_enter_stream(pool, cache, stream, &request->stream);
     if (status) return status;
-    pool_count_entry(pool, cache, stream, request->stream);
-    if (__builtin_expect(request->is_local, 0) && (status = arena_find_small(&pool->arena, request, &id)))
-      return status;
-    if (__builtin_expect(pool->caches.any_is_depot, 0) && !id)
-      id = pool_allocate_from_depot(pool, cache, request, stream);
+    if (__builtin_expect(request->is_local || pool->caches.any_is_depot, 0)) {
+      uint32_t small;
+      status = pool_allocate_small(pool, cache, request, stream, &small);
+      if (status) return status;
+      id = small;
+    }
     if (!id) id = arena_find_ready(&pool->arena, request);
-    if (!id) status = pool_allocate_miss(pool, request, &id);
-    if (status) return status;
   }
+  if (!id) return pool_allocate_miss(pool, request, ptr_out);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->arena.heap.blocks, id)->start;
   return HIPMM_OK;
 }
@@ -247,7 +258,6 @@ BLOCK_INLINE enum hipmm_status pool_deallocate_locked(struct pool *pool, struct 
   if (!cache) cache = cache_find(&pool->caches, handle);
   enum hipmm_status status = pool_enter_stream(pool, cache, handle, &stream);
   if (status) return status;
-  pool_count_entry(pool, cache, handle, stream);
   bool is_small = block_of(&pool->arena.heap.blocks, id)->bytes <= CACHE_BLOCK_BYTES;
   if (!is_small || !pool_free_to_cache(pool, id, handle, stream)) heap_free(&pool->arena.heap, id, stream);
   return HIPMM_OK;
@@ -287,10 +297,10 @@ static __attribute__((noinline)) enum hipmm_status pool_deallocate_small(struct 
   if (bytes - 1 >= CACHE_BLOCK_BYTES) __builtin_unreachable();
   uint32_t id = block_at(&pool->arena.heap.blocks, ptr, bytes);
   if (!id) return pool_deallocate_none(pool, ptr);
+  const struct block *block = block_of(&pool->arena.heap.blocks, id);
   enum hipmm_status status = arena_claim(&pool->arena, id, ptr, bytes);
   if (status) return status;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  const struct block *block = block_of(&pool->arena.heap.blocks, id);
   bool has_bin = !block->arena && block->bytes <= CACHE_BLOCK_BYTES; /* without records, a block keeps the rest */
   if (cache && has_bin && cache_free(cache, &pool->arena.heap.blocks, stream, id)) return HIPMM_OK;
   return pool_deallocate_slow_path(pool, id, stream);
@@ -302,10 +312,10 @@ static __attribute__((noinline)) enum hipmm_status pool_deallocate_large(struct 
 {
   uint32_t id = block_at(&pool->arena.heap.blocks, ptr, bytes);
   if (!id) return pool_deallocate_none(pool, ptr);
+  const struct block *block = block_of(&pool->arena.heap.blocks, id);
   enum hipmm_status status = arena_claim(&pool->arena, id, ptr, bytes);
   if (status) return status;
-  if (__builtin_expect(block_of(&pool->arena.heap.blocks, id)->arena != 0, 0))
-    return pool_deallocate_slow_path(pool, id, stream);
+  if (__builtin_expect(block->arena != 0, 0)) return pool_deallocate_slow_path(pool, id, stream);
   return pool_deallocate_claimed(pool, id, stream);
 }
 
@@ -356,9 +366,7 @@ enum hipmm_status pool_allocate_exportable(void *self, size_t bytes, size_t alig
         "has no blocks that may be exported: it maps no memory here that other processes can map");
   if (((bytes - 1) | (alignment - 1)) >= SIZES_MOST_BYTES)
     return pool_allocate_special(pool, bytes, alignment, ptr_out);
-  struct request request = {.bytes = sizes_round_up(bytes, pool_own_unit(pool, bytes)),
-                            .alignment = alignment,
-                            .requested = bytes,
-                            .is_own = true};
+  struct request request = {
+      .bytes = pool_own_bytes(pool, bytes), .alignment = alignment, .requested = bytes, .is_own = true};
   return pool_allocate_request(pool, cache_of_thread(&pool->caches, stream), &request, stream, ptr_out);
 }

@@ -369,9 +369,10 @@ enum { WAIT_WEIGHT = 64, WAITED_ENOUGH = 32 * WAIT_WEIGHT };
 
 void cache_weigh(struct cache *cache, bool waited)
 {
+  if (cache->has_heap) return;
   if (waited)
     cache->n_waits += WAIT_WEIGHT;
-  else
+  else if (cache->n_waits)
     cache->n_waits--;
   if (cache->n_waits > WAITED_ENOUGH) cache->wants_heap = true;
 }

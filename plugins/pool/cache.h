@@ -141,12 +141,8 @@ static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_
  * times where local arenas have small blocks or none. */
 enum { LOCAL_MOST_BYTES = 4 << 20, LOCAL_MOST_BYTES_IN_SEGMENTS = 64 << 10 };
 
-/* Counts an entry of the cache's owner into the pool's lock, which is held: whether the thread had to wait. */
+/* Counts an entry of the cache's owner into the pool's lock, which is held: whether the thread had to wait. Does nothing if it had
+ * not, and `n_waits` is 0. */
 void cache_weigh(struct cache *cache, bool waited);
-
-static inline void cache_count_entry(struct cache *cache, bool waited)
-{
-  if (__builtin_expect(waited || cache->n_waits, 0)) cache_weigh(cache, waited);
-}
 
 #endif

@@ -183,10 +183,9 @@ static void pool_limit_locals(struct pool *pool)
   arena->most_superblock_bytes = arena->heap.small_bytes / 2;
 }
 
-static bool pool_flush(void *self)
+static bool pool_flush(struct arena *arena)
 {
-  struct pool *pool = self;
-  return caches_flush(&pool->caches, &pool->arena.heap);
+  return caches_flush(&((struct pool *)arena)->caches, &arena->heap);
 }
 
 static void pool_end_stream(struct arena *arena, uint32_t stream)
@@ -209,12 +208,12 @@ static void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
   if (is_locked) biased_lock_release(&arena->lock);
 }
 
-static const struct arena_type pool_type = {
-    .miss = {.is_merging = true, .flush = pool_flush, .synchronize = arena_synchronize, .collect = arena_collect},
-    .end_stream = pool_end_stream,
-    .refuse = pool_refuse_pointer,
-    .value = pool_value_of,
-    .n_values = sizeof values / sizeof *values};
+static const struct arena_type pool_type = {.is_merging = true,
+                                            .flush = pool_flush,
+                                            .end_stream = pool_end_stream,
+                                            .refuse = pool_refuse_pointer,
+                                            .value = pool_value_of,
+                                            .n_values = sizeof values / sizeof *values};
 
 static enum hipmm_status pool_create(const struct hipmm_services *services, const void *options,
                                      struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

@@ -194,7 +194,7 @@ static void moves_the_start_of_a_block(void **state)
   (void)state;
   assert_true(address_map_cover(&blocks.map, START, GIB));
   uint32_t id = block_new(&blocks, START, 1024);
-  block_set_bounds(&blocks, id, START + 256, 768);
+  block_set_bounds(block_of(&blocks, id), START + 256, 768);
   block_publish(&blocks, id);
   block_set_state(block_of(&blocks, id), BLOCK_LIVE);
   assert_int_equal(block_at(&blocks, address(START + 256), 0), id);

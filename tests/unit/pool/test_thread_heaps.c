@@ -220,7 +220,8 @@ static void has_the_blocks_of_all_heaps(void **state)
   close_pool();
 }
 
-/* What the heap of a thread holds and does not use is no reason to fail. */
+/* What the heap of a thread holds and does not use is no reason to fail. A thread with a heap waits for the device as often as
+ * another before it fails. */
 static void gives_idle_memory_back_when_memory_is_short(void **state)
 {
   (void)state;
@@ -233,8 +234,12 @@ static void gives_idle_memory_back_when_memory_is_short(void **state)
     assert_true(local_bytes() > 0);
     void *all = allocate(64 * MIB);
     assert_non_null(all);
+    unsigned before = fake_calls.device_synchronize;
     have_done(allocate_and_free_one); /* fails */
     assert_int_equal(n_failed, 1);
+    unsigned waits = fake_calls.device_synchronize - before;
+    assert_null(allocate(6000));
+    assert_int_equal(fake_calls.device_synchronize - before, 2 * waits);
     n_failed = 0;
     assert_ok(deallocate(all, 64 * MIB));
     have_done(allocate_and_free_one);

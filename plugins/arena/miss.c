@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* miss.c: an allocation of a pool or arena that no cache and no free block that is ready can serve makes the attempts of the
  * table `attempts`, the cheapest first. The first that succeeds ends the search. */
-#include "backing.h"
+#include "arena.h"
+
+/* An allocation while the attempts are made. */
+struct miss {
+  struct arena *arena;
+  struct heap *heap;
+  const struct backing *backing;
+  const struct request *request;
+  uint32_t id;              /* BLOCK_NONE: none yet */
+  enum hipmm_status status; /* of the last attempt that asked for memory */
+  bool is_over;             /* no attempt can succeed */
+};
 
 static void miss_try_cached(struct miss *miss)
 {
-  if (miss->ops->flush && miss->ops->flush(miss->self)) miss->id = heap_allocate_ready(miss->heap, miss->request);
+  struct arena *arena = miss->arena;
+  if (arena->type->flush && arena->type->flush(arena)) miss->id = heap_allocate_ready(miss->heap, miss->request);
 }
 
 static void miss_try_completed(struct miss *miss)
@@ -20,7 +32,8 @@ static void miss_try_waiting(struct miss *miss)
 
 static void miss_try_merged(struct miss *miss)
 {
-  if (miss->ops->is_merging && !miss->backing->ops->moves) miss->id = heap_allocate_merged(miss->heap, miss->request);
+  if (miss->arena->type->is_merging && !miss->backing->ops->moves)
+    miss->id = heap_allocate_merged(miss->heap, miss->request);
 }
 
 static void miss_warn_of_growth(const struct miss *miss)
@@ -42,7 +55,7 @@ static void miss_try_without_event(struct miss *miss)
 {
   const struct request *request = miss->request;
   if (!heap_has_without_event(miss->heap, request->stream, request->bytes)) return;
-  if (!miss->ops->synchronize(miss->self, request->stream)) miss->id = heap_allocate_ready(miss->heap, request);
+  if (!arena_synchronize(miss->arena, request->stream)) miss->id = heap_allocate_ready(miss->heap, request);
 }
 
 /* What idle memory and new memory together cannot serve moves nothing. */
@@ -71,7 +84,7 @@ static void miss_try_exchange(struct miss *miss)
 {
   const struct request *request = miss->request;
   if (!backing_bytes(miss->backing) || streams_any_captured(&miss->heap->streams, request->stream)) return;
-  miss->status = miss->ops->collect(miss->self, request->stream, miss->status);
+  miss->status = arena_collect(miss->arena, request->stream, miss->status);
   if (!miss->status && !miss->backing->ops->moves) miss_try_any(miss);
   if (!miss->status && !miss->id) miss->status = backing_check_available(miss->backing, miss->heap, request);
   if (miss->status || miss->id) return;
@@ -99,7 +112,7 @@ static const struct attempt {
     {miss_try_exchange, STAGE_LAST, false}, /* new memory in place of all idle memory: the host waits for the device */
 };
 
-void miss_run(struct miss *miss, enum stage last)
+static void miss_run(struct miss *miss, enum stage last)
 {
   uint64_t held_bytes = backing_bytes(miss->backing);
   for (const struct attempt *attempt = attempts; attempt < attempts + sizeof attempts / sizeof *attempts; attempt++) {
@@ -115,4 +128,14 @@ void miss_run(struct miss *miss, enum stage last)
   /* Other users of the upstream may need what the attempts have added in vain. */
   if (!miss->id && backing_bytes(miss->backing) > held_bytes)
     backing_release_idle(miss->backing, miss->heap, held_bytes);
+}
+
+uint32_t arena_attempt(struct arena *arena, const struct request *request, enum stage last,
+                       enum hipmm_status *status_out)
+{
+  struct miss miss = {.arena = arena, .heap = &arena->heap, .backing = &arena->backing, .request = request};
+  miss_run(&miss, last);
+  if (miss.status) arena->refusal = miss.status;
+  *status_out = miss.id || hipmm_is_out_of_memory(miss.status) ? HIPMM_OK : miss.status;
+  return miss.id;
 }
