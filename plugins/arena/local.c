@@ -2,35 +2,31 @@
 /* local.c: see local.h. */
 #include "local.h"
 
-/* ---- Superblocks that are wholly free ---- */
+/* ---- Lists through `next` and `previous` ---- */
 
+BLOCK_INLINE void local_append(struct local_list *list, const struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  block->next = BLOCK_NONE;
+  block->previous = list->last;
+  *(list->last ? &block_of(blocks, list->last)->next : &list->first) = id;
+  list->last = id;
+}
+
+BLOCK_INLINE void local_unlink(struct local_list *list, const struct blocks *blocks, uint32_t id)
+{
+  const struct block *block = block_of(blocks, id);
+  *(block->previous ? &block_of(blocks, block->previous)->next : &list->first) = block->next;
+  *(block->next ? &block_of(blocks, block->next)->previous : &list->last) = block->previous;
+}
+
+/* ---- Ready blocks ---- */
+
+/* Whether the block is all of its superblock. */
 static bool local_is_whole(const struct blocks *blocks, const struct block *block)
 {
   return !block->after && block_state(block_of(blocks, block->before)) == BLOCK_ON_LOAN;
 }
-
-static void local_note_idle(struct local *local, const struct blocks *blocks, const struct block *block)
-{
-  struct block *superblock = block_of(blocks, block->before);
-  superblock->previous = BLOCK_NONE;
-  superblock->next = local->idle;
-  if (local->idle) block_of(blocks, local->idle)->previous = block->before;
-  local->idle = block->before;
-  local->idle_bytes += superblock->bytes;
-}
-
-static void local_note_busy(struct local *local, const struct blocks *blocks, const struct block *block)
-{
-  const struct block *superblock = block_of(blocks, block->before);
-  if (superblock->previous)
-    block_of(blocks, superblock->previous)->next = superblock->next;
-  else
-    local->idle = superblock->next;
-  if (superblock->next) block_of(blocks, superblock->next)->previous = superblock->previous;
-  local->idle_bytes -= superblock->bytes;
-}
-
-/* ---- Ready blocks ---- */
 
 /* All of one kind. */
 static void local_add_ready(struct local *local, const struct blocks *blocks, uint32_t id)
@@ -38,14 +34,18 @@ static void local_add_ready(struct local *local, const struct blocks *blocks, ui
   struct block *block = block_of(blocks, id);
   block_set_state(block, BLOCK_FREE);
   free_index_link(&local->ready, blocks, id, KIND_WHOLE * FREE_LISTS + free_index_list_of(block->bytes), block->bytes);
-  if (local_is_whole(blocks, block)) local_note_idle(local, blocks, block);
+  if (!local_is_whole(blocks, block)) return;
+  local_append(&local->idle, blocks, block->before);
+  local->idle_bytes += block->bytes;
 }
 
 static void local_remove_ready(struct local *local, const struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
-  if (local_is_whole(blocks, block)) local_note_busy(local, blocks, block);
   free_index_remove(&local->ready, blocks, id);
+  if (!local_is_whole(blocks, block)) return;
+  local_unlink(&local->idle, blocks, block->before);
+  local->idle_bytes -= block->bytes;
 }
 
 /* A block takes in the one behind it. Neither is in a list. */
@@ -164,28 +164,14 @@ void local_free_pending(struct local *local, const struct blocks *blocks, uint32
 {
   struct block *block = block_of(blocks, id);
   block_set_state(block, BLOCK_PENDING);
-  block->next = BLOCK_NONE;
-  block->previous = local->pending_last;
-  if (local->pending_last)
-    block_of(blocks, local->pending_last)->next = id;
-  else
-    local->pending_first = id;
-  local->pending_last = id;
+  local_append(&local->pending, blocks, id);
   local->pending_bytes += block->bytes;
 }
 
 void local_end_pending(struct local *local, const struct blocks *blocks, uint32_t id)
 {
-  const struct block *block = block_of(blocks, id);
-  if (block->previous)
-    block_of(blocks, block->previous)->next = block->next;
-  else
-    local->pending_first = block->next;
-  if (block->next)
-    block_of(blocks, block->next)->previous = block->previous;
-  else
-    local->pending_last = block->previous;
-  local->pending_bytes -= block->bytes;
+  local_unlink(&local->pending, blocks, id);
+  local->pending_bytes -= block_of(blocks, id)->bytes;
   local_merge(local, blocks, id);
 }
 
@@ -237,7 +223,7 @@ void local_add_superblock(struct local *local, const struct blocks *blocks, uint
 
 uint32_t local_remove_idle(struct local *local, const struct blocks *blocks)
 {
-  uint32_t id = local->idle;
+  uint32_t id = local->idle.last;
   struct block *superblock = block_of(blocks, id);
   local_remove_ready(local, blocks, superblock->first);
   local_push_unused(local, blocks, superblock->first);

@@ -39,6 +39,11 @@ static const uint64_t MESSAGES_FIRST = (UINT64_C(1) << 28) - 1, MESSAGES_UNIT = 
 
 _Static_assert(MESSAGES_MOST_BYTES >> UNIT_BITS < 1 << 13, "the units in front of MESSAGES_OPEN");
 
+/* Of blocks, in the order in which they were added. */
+struct local_list {
+  uint32_t first, last;
+};
+
 struct local {
   struct messages messages;
   _Alignas(128) struct biased_lock lock;
@@ -50,9 +55,9 @@ struct local {
   int64_t live_count, live_bytes;
   uint64_t bytes, idle_bytes; /* of its superblocks; of the wholly free ones */
   uint32_t n_superblocks;
-  uint32_t idle;                        /* list of wholly free superblocks */
-  uint32_t pending_first, pending_last; /* list in the order of frees */
-  uint32_t unused, n_unused;            /* list of unused records */
+  struct local_list idle;    /* wholly free superblocks */
+  struct local_list pending; /* in the order of frees */
+  uint32_t unused, n_unused; /* list of unused records */
   uint64_t pending_bytes, quick_bytes;
   uint32_t next_quick; /* the quick list to empty next */
   uint32_t quick[LOCAL_QUICK_UNITS + 1];

@@ -13,14 +13,14 @@ enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* unused records of a local arena *
 static void stream_state_end_pending(struct arena *arena, struct local *local, const struct stream_set *waited)
 {
   struct blocks *blocks = &arena->heap.blocks;
-  for (uint32_t id = local->pending_first, next; id; id = next) {
+  for (uint32_t id = local->pending.first, next; id; id = next) {
     const struct block *block = block_of(blocks, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
     if (is_waited || block->epoch <= stream_of(&arena->heap.streams, block->stream)->completed)
       local_end_pending(local, blocks, id);
   }
-  if (!local->pending_first) stream_set_remove(&arena->locals->pending, local->number);
+  if (!local->pending.first) stream_set_remove(&arena->locals->pending, local->number);
 }
 
 void arena_add_pending(struct arena *arena, struct local *local, uint32_t id)
@@ -45,7 +45,7 @@ void arena_settle(struct arena *arena, struct local *local, bool waits)
   stream_set_clear(&arena->locals->seen);
   stream_set_clear(&arena->locals->waited);
   local_acquire(local, blocks);
-  for (uint32_t id = local->pending_first; id; id = block_of(blocks, id)->next) {
+  for (uint32_t id = local->pending.first; id; id = block_of(blocks, id)->next) {
     uint32_t stream = block_of(blocks, id)->stream;
     if (stream_set_has(&arena->locals->seen, stream)) continue;
     stream_set_add(&arena->locals->seen, stream);

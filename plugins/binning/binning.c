@@ -226,13 +226,13 @@ static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_
   for (size_t i = 0; i < table->count; i++) {
     struct bin *bin = table->items[i];
     if (bin->resource) continue;
-    struct fixed_counts counts;
-    enum hipmm_status status = fixed_count(&bin->blocks, false, &counts);
+    int64_t counts[FIXED_VALUES];
+    enum hipmm_status status = fixed_count(&bin->blocks, false, counts);
     if (status) return status;
-    values[BINS_RESERVED_BYTES] += counts.reserved_bytes;
-    values[BINS_LIVE_BYTES] += counts.live_bytes;
-    values[BINS_LIVE_COUNT] += counts.live_count;
-    values[METADATA_BYTES] += counts.metadata_bytes;
+    values[BINS_RESERVED_BYTES] += counts[FIXED_RESERVED_BYTES];
+    values[BINS_LIVE_BYTES] += counts[FIXED_LIVE_BYTES];
+    values[BINS_LIVE_COUNT] += counts[FIXED_LIVE_COUNT];
+    values[METADATA_BYTES] += counts[FIXED_METADATA_BYTES];
   }
   *value_out = values[index];
   return HIPMM_OK;
@@ -320,7 +320,7 @@ static const struct hipmm_option binning_option_table[] = {
      .maximum = "40"},
     {.name = "blocks_per_chunk",
      .type = HIPMM_OPTION_INTEGER,
-     .offset = offsetof(struct bins_options, blocks_per_chunk),
+     .offset = offsetof(struct bins_options, of_blocks.blocks_per_chunk),
      .initial = "128",
      .unit = "blocks",
      .doc = "The most blocks in one chunk of a bin without a resource",
@@ -328,7 +328,7 @@ static const struct hipmm_option binning_option_table[] = {
      .maximum = "4096"},
     {.name = "blocks_to_preallocate",
      .type = HIPMM_OPTION_INTEGER,
-     .offset = offsetof(struct bins_options, blocks_to_preallocate),
+     .offset = offsetof(struct bins_options, of_blocks.blocks_to_preallocate),
      .initial = "0",
      .unit = "blocks",
      .doc = "Blocks that each bin without a resource allocates from the upstream at creation; RMM allocates 128",
@@ -336,7 +336,7 @@ static const struct hipmm_option binning_option_table[] = {
      .maximum = "1000000000"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
-     .offset = offsetof(struct bins_options, record),
+     .offset = offsetof(struct bins_options, of_blocks.record),
      .initial = "auto",
      .doc = "When the event is recorded that another stream waits for before it reuses a block, as in pool",
      .choices = record_words},

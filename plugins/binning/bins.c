@@ -231,10 +231,9 @@ static enum hipmm_status bins_open_bin(const struct bins *bins, const struct bin
   struct bin *bin = services->host_allocate(services, sizeof *bin);
   if (!bin) return bins_refuse_host_memory(services);
   *bin = (struct bin){.bytes = wanted->size, .resource = wanted->resource, .is_added = bins_table(bins) != NULL};
-  enum hipmm_status status = HIPMM_OK;
-  if (!bin->resource)
-    status = fixed_open(&bin->blocks, services, bins->upstream, bin->bytes, (uint32_t)options->blocks_per_chunk,
-                        options->blocks_to_preallocate, (enum record)options->record);
+  struct fixed_size_options of_blocks = options->of_blocks;
+  of_blocks.block_size = bin->bytes;
+  enum hipmm_status status = bin->resource ? HIPMM_OK : fixed_open(&bin->blocks, services, bins->upstream, &of_blocks);
   if (status)
     services->host_free(services, bin, sizeof *bin);
   else

@@ -16,9 +16,7 @@ struct bins_options {
   struct hipmm_list bins;       /* of struct bins_option */
   struct hipmm_list extra_bins; /* likewise */
   int64_t min_size_exponent, max_size_exponent;
-  int64_t blocks_per_chunk;
-  int64_t blocks_to_preallocate;
-  uint32_t record;
+  struct fixed_size_options of_blocks; /* of each bin without a resource, but for block_size */
 };
 
 struct bin {

@@ -1,238 +1,179 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.c: see chunks.h. The records of the blocks of a chunk are an array in host memory. */
-#include "chunks.h"
+/* chunks.c: the chunks of the upstream, and the records of their blocks. The blocks of a chunk may have any numbers: the
+ * address map leads to them. */
 #include "../common/host_array.h"
-
-#include <string.h>
+#include "fixed.h"
 
 enum {
-  APART = 8,         /* between blocks that are allocated one after the other */
-  PAGE_BYTES = 4096, /* the records of a chunk have whole pages, which can be given back */
+  MOST_PARTS = 1 << 16,
+  MOST_CHUNKS = (1 << 20) - 1,
+  APART = 8 /* between blocks that are allocated one after the other */
 };
 
-static const size_t chunks_bytes = FIXED_MOST_CHUNKS * sizeof(struct fixed_chunk); /* committed on touch */
-static const size_t order_bytes = FIXED_MOST_CHUNKS * sizeof(uint32_t);
+static const size_t part_bytes = FIXED_PART * sizeof(struct fixed_record);
+static const size_t parts_bytes = MOST_PARTS * sizeof(struct fixed_record *);
+static const size_t nodes_bytes = MOST_CHUNKS * sizeof(struct key_tree_node); /* committed on touch */
 
-struct fixed_chain chain_join(const struct fixed *fixed, struct fixed_chain first, struct fixed_chain second)
+/* ---- The blocks of a chunk ---- */
+
+static void chunks_set_start(const struct fixed *fixed, uint32_t number, uint64_t start)
 {
-  if (!first.head) return second;
-  if (!second.head) return first;
-  record_of(fixed, first.tail)->next = second.head;
-  return (struct fixed_chain){first.head, second.tail};
+  __atomic_store_n(&record_of(fixed, number)->start, start, __ATOMIC_RELAXED);
 }
 
-/* ---- Chunks by address ---- */
-
-/* How many chunks start at or before `address`. */
-static uint32_t chunks_count_up_to(const struct fixed *fixed, uint64_t address)
+/* There are records enough. */
+static void chunks_add_blocks(struct fixed *fixed, uint64_t start, uint64_t end)
 {
-  uint32_t low = 0, high = fixed->n_chunks;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (fixed->chunks[fixed->order[middle]].start <= address)
-      low = middle + 1;
-    else
-      high = middle;
+  for (; start < end; start += fixed->block_bytes) {
+    while (address_of(fixed, fixed->next_unused)) fixed->next_unused++;
+    uint32_t number = fixed->next_unused++;
+    record_of(fixed, number)->seen = STREAM_READY;
+    chunks_set_start(fixed, number, start);
+    address_map_set(&fixed->starts, start, number);
   }
-  return low;
+  if (fixed->n_records < fixed->next_unused) fixed->n_records = fixed->next_unused;
 }
 
-static void chunks_map_blocks(struct fixed *fixed, uint32_t slot, bool present)
+static void chunks_remove_blocks(struct fixed *fixed, uint64_t start, uint64_t end)
 {
-  const struct fixed_chunk *chunk = &fixed->chunks[slot];
-  for (uint32_t index = 0; index < chunk->n_blocks; index++)
-    address_map_set(&fixed->starts, chunk->start + index * fixed->block_bytes,
-                    present ? slot * FIXED_MOST_BLOCKS_PER_CHUNK + index + 1 : FIXED_NONE);
+  for (; start < end; start += fixed->block_bytes) {
+    uint32_t number = fixed_block_at(fixed, start);
+    address_map_set(&fixed->starts, start, FIXED_NONE);
+    chunks_set_start(fixed, number, 0);
+    if (number < fixed->next_unused) fixed->next_unused = number;
+  }
+}
+
+/* Each eighth block follows the last: two threads with neighbouring blocks would share a cache line of records. */
+void chunks_push_ready(const struct fixed *fixed, const struct key_tree_node *chunk, struct fixed_list *list,
+                       uint64_t epoch)
+{
+  uint64_t n_blocks = chunk->minor / fixed->block_bytes, rows = (n_blocks + APART - 1) / APART;
+  for (uint64_t i = rows * APART; i-- > 0;) {
+    uint64_t index = i % rows * APART + i / rows;
+    uint32_t number = index < n_blocks ? fixed_block_at(fixed, chunk->major + index * fixed->block_bytes) : FIXED_NONE;
+    if (number && record_of(fixed, number)->seen == STREAM_READY) list_push(fixed, list, number, epoch);
+  }
 }
 
 /* ---- Growing ---- */
 
-static size_t chunks_records_bytes(uint32_t n_records)
-{
-  return sizes_round_up(n_records * sizeof(struct fixed_record), PAGE_BYTES);
-}
-
-/* The link to a slot without a chunk that has records for exactly `n_blocks`; it is 0 if there is none. A class has few
- * sizes, so the search is short. */
-static uint32_t *chunks_unused_link(struct fixed *fixed, uint32_t n_blocks)
-{
-  uint32_t *link = &fixed->unused[31 - __builtin_clz(n_blocks)];
-  while (*link && fixed->chunks[*link - 1].n_records != n_blocks) link = &fixed->chunks[*link - 1].next_unused;
-  return link;
-}
-
-static void chunks_add_unused(struct fixed *fixed, uint32_t slot)
-{
-  uint32_t *first = &fixed->unused[31 - __builtin_clz(fixed->chunks[slot].n_records)];
-  fixed->chunks[slot].next_unused = *first;
-  *first = slot + 1;
-}
-
-/* Adds an unused slot with new records. */
 static bool chunks_make_records(struct fixed *fixed, uint32_t n_blocks)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[fixed->n_slots];
-  chunk->records = fixed->services->host_allocate(fixed->services, chunks_records_bytes(n_blocks));
-  if (!chunk->records) return false;
-  chunk->n_records = n_blocks;
-  chunks_add_unused(fixed, fixed->n_slots++);
+  const struct hipmm_services *services = fixed->services;
+  uint64_t needed = 1 + fixed_n_blocks(fixed) + n_blocks;
+  for (; fixed->n_parts * (uint64_t)FIXED_PART < needed; fixed->n_parts++) {
+    if (fixed->n_parts == MOST_PARTS) return false;
+    fixed->records[fixed->n_parts] = services->host_allocate(services, part_bytes);
+    if (!fixed->records[fixed->n_parts]) return false;
+  }
   return true;
 }
 
-static void chunks_enter(struct fixed *fixed, uint32_t slot, uint64_t start)
+static struct key_tree_node *chunks_enter(struct fixed *fixed, uint64_t start, uint64_t bytes)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[slot];
-  uint32_t at = chunks_count_up_to(fixed, start);
-  memmove(fixed->order + at + 1, fixed->order + at, (fixed->n_chunks - at) * sizeof *fixed->order);
-  fixed->order[at] = slot;
-  __atomic_store_n(&chunk->start, start, __ATOMIC_RELAXED);
-  chunk->n_blocks = chunk->n_records;
+  struct key_tree_node *chunk = fixed->unused_nodes;
+  if (chunk)
+    fixed->unused_nodes = chunk->left;
+  else
+    chunk = &fixed->nodes[fixed->n_nodes++];
+  *chunk = (struct key_tree_node){.major = start, .minor = bytes};
+  key_tree_insert(&fixed->chunks, chunk);
   fixed->n_chunks++;
-  fixed->n_blocks += chunk->n_blocks;
-  fixed->records_bytes += chunks_records_bytes(chunk->n_blocks);
-  fixed->reserved_bytes += chunk->n_blocks * fixed->block_bytes;
+  fixed->reserved_bytes += bytes;
   if (fixed->reserved_bytes > fixed->peak_reserved_bytes) fixed->peak_reserved_bytes = fixed->reserved_bytes;
   fixed->services->log(fixed->services, HIPMM_LOG_DEBUG, "grew by a chunk of %llu bytes to %llu bytes",
-                       (unsigned long long)chunk->n_blocks * fixed->block_bytes,
-                       (unsigned long long)fixed->reserved_bytes);
-  chunks_map_blocks(fixed, slot, true);
-}
-
-/* All blocks of a chunk, free. Each eighth block follows the last: two threads with neighbouring blocks would share a
- * cache line of records. */
-static struct fixed_chain chunks_chain_of(const struct fixed *fixed, uint32_t slot)
-{
-  const struct fixed_chunk *chunk = &fixed->chunks[slot];
-  uint32_t first = slot * FIXED_MOST_BLOCKS_PER_CHUNK + 1, last = 0;
-  for (uint32_t lane = 0; lane < APART && lane < chunk->n_blocks; lane++)
-    for (uint32_t index = lane; index < chunk->n_blocks; index += APART) {
-      chunk->records[last].next = first + index; /* the first record points to itself for a moment */
-      chunk->records[index] = (struct fixed_record){0};
-      last = index;
-    }
-  return (struct fixed_chain){first, first + last};
-}
-
-static enum hipmm_status chunks_refuse_host_memory(const struct fixed *fixed, uint32_t n_blocks)
-{
-  return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
-                                 "no host memory left for records of {0} blocks", n_blocks, 0, 0);
+                       (unsigned long long)bytes, (unsigned long long)fixed->reserved_bytes);
+  chunks_add_blocks(fixed, start, start + bytes);
+  return chunk;
 }
 
 static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipmm_stream_t stream,
-                                    struct fixed_chain *chain_out)
+                                    const struct key_tree_node **chunk_out)
 {
+  const struct hipmm_services *services = fixed->services;
   uint64_t bytes = n_blocks * fixed->block_bytes;
   void *ptr = NULL;
-  uint32_t *link = chunks_unused_link(fixed, n_blocks);
-  if (!*link && fixed->n_slots == FIXED_MOST_CHUNKS)
-    return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
-                                   "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
-  if (!*link && !chunks_make_records(fixed, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
+  if (fixed->n_chunks == MOST_CHUNKS)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "cannot have more than {0} chunks; raise blocks_per_chunk",
+                            MOST_CHUNKS, 0, 0);
   enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (status) return status;
-  if (!address_map_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
+  if (!chunks_make_records(fixed, n_blocks) || !address_map_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
-    return chunks_refuse_host_memory(fixed, n_blocks);
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for records of {0} blocks", n_blocks,
+                            0, 0);
   }
-  link = chunks_unused_link(fixed, n_blocks);
-  uint32_t slot = *link - 1;
-  *link = fixed->chunks[slot].next_unused;
-  chunks_enter(fixed, slot, (uintptr_t)ptr);
-  *chain_out = chunks_chain_of(fixed, slot);
+  *chunk_out = chunks_enter(fixed, (uintptr_t)ptr, bytes);
   return HIPMM_OK;
 }
 
 enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipmm_stream_t stream,
-                              struct fixed_chain *chain_out)
+                              const struct key_tree_node **chunk_out)
 {
-  enum hipmm_status status = chunks_add(fixed, n_blocks, stream, chain_out);
+  enum hipmm_status status = chunks_add(fixed, n_blocks, stream, chunk_out);
   while (hipmm_is_out_of_memory(status) && n_blocks > least_blocks) {
     n_blocks = n_blocks / 2 > least_blocks ? n_blocks / 2 : least_blocks;
-    status = chunks_add(fixed, n_blocks, stream, chain_out);
+    status = chunks_add(fixed, n_blocks, stream, chunk_out);
   }
   return status;
 }
 
 /* ---- Releasing ---- */
 
-/* The address map loses the blocks first: another resource may have the memory as soon as the upstream has it. */
-static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
+static bool chunks_is_idle(const struct fixed *fixed, const struct key_tree_node *chunk)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[slot];
-  uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
-  uint32_t at = chunks_count_up_to(fixed, chunk->start) - 1;
-  chunks_map_blocks(fixed, slot, false);
+  uint64_t at = chunk->major, end = at + chunk->minor;
+  while (at < end && record_of(fixed, fixed_block_at(fixed, at))->seen == STREAM_READY) at += fixed->block_bytes;
+  return at >= end;
+}
+
+/* The address map loses the blocks first: another resource may have the memory as soon as the upstream has it. */
+static enum hipmm_status chunks_release(struct fixed *fixed, struct key_tree_node *chunk)
+{
+  uint64_t start = chunk->major, bytes = chunk->minor;
+  chunks_remove_blocks(fixed, start, start + bytes);
   enum hipmm_status status =
-      hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start, bytes, HIPMM_ALIGNMENT, NULL);
+      hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)start, bytes, HIPMM_ALIGNMENT, NULL);
   if (status) {
-    chunks_map_blocks(fixed, slot, true);
+    chunks_add_blocks(fixed, start, start + bytes);
     return status;
   }
-  memmove(fixed->order + at, fixed->order + at + 1, (fixed->n_chunks - at - 1) * sizeof *fixed->order);
+  address_map_discard(&fixed->starts, start, bytes);
+  key_tree_remove(&fixed->chunks, chunk);
+  chunk->left = fixed->unused_nodes;
+  fixed->unused_nodes = chunk;
   fixed->n_chunks--;
-  fixed->n_blocks -= chunk->n_blocks;
-  fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
   fixed->reserved_bytes -= bytes;
-  chunk->n_blocks = 0;
-  chunks_add_unused(fixed, slot);
-  address_map_discard(&fixed->starts, chunk->start, bytes);
-  host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
   return HIPMM_OK;
 }
 
-static void chunks_count_ready(struct fixed *fixed, const struct fixed_chain *ready)
+/* Releases the host memory of unused records. */
+static void chunks_discard_records(struct fixed *fixed)
 {
-  for (uint32_t slot = 0; slot < fixed->n_slots; slot++) fixed->chunks[slot].ready_count = 0;
-  for (uint32_t number = ready->head; number; number = record_of(fixed, number)->next)
-    chunk_of(fixed, number)->ready_count++;
-}
-
-/* Marks chunks to release, the highest addresses first. Returns how many. */
-static uint32_t chunks_mark_leaving(struct fixed *fixed, size_t keep_bytes)
-{
-  uint64_t reserved = fixed->reserved_bytes;
-  uint32_t n_leaving = 0;
-  for (uint32_t i = fixed->n_chunks; i-- > 0;) {
-    struct fixed_chunk *chunk = &fixed->chunks[fixed->order[i]];
-    uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
-    if (chunk->ready_count < chunk->n_blocks || reserved < bytes || reserved - bytes < keep_bytes) continue;
-    chunk->is_leaving = true;
-    reserved -= bytes;
-    n_leaving++;
+  for (uint32_t first = fixed->next_unused, end; first < fixed->n_records; first = end) {
+    end = first + 1;
+    if (address_of(fixed, first)) continue;
+    while (end < fixed->n_records && end % FIXED_PART && !address_of(fixed, end)) end++;
+    host_pages_discard(record_of(fixed, first), (end - first) * sizeof(struct fixed_record));
   }
-  return n_leaving;
+  while (fixed->n_records > fixed->next_unused && !address_of(fixed, fixed->n_records - 1)) fixed->n_records--;
 }
 
-static void chunks_drop_leaving(struct fixed *fixed, struct fixed_chain *ready)
-{
-  uint32_t *link = &ready->head, kept = FIXED_NONE;
-  while (*link) {
-    uint32_t number = *link;
-    struct fixed_record *record = record_of(fixed, number);
-    if (chunk_of(fixed, number)->is_leaving) {
-      *link = record->next;
-      continue;
-    }
-    kept = number;
-    link = &record->next;
-  }
-  ready->tail = kept;
-}
-
-enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes, struct fixed_chain *ready)
+/* The highest addresses first. The other ready blocks come into the list again, the lowest addresses first. */
+enum hipmm_status chunks_release_idle(struct fixed *fixed, size_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
-  chunks_count_ready(fixed, ready);
-  if (!chunks_mark_leaving(fixed, keep_bytes)) return first;
-  chunks_drop_leaving(fixed, ready);
-  for (uint32_t slot = 0; slot < fixed->n_slots; slot++) {
-    if (!fixed->chunks[slot].is_leaving) continue;
-    fixed->chunks[slot].is_leaving = false;
-    enum hipmm_status status = chunks_release(fixed, slot);
-    if (status) *ready = chain_join(fixed, *ready, chunks_chain_of(fixed, slot)); /* the upstream refused it */
+  struct fixed_list *ready = reuse_ready(fixed);
+  ready->first = FIXED_NONE;
+  for (struct key_tree_node *chunk = key_tree_at_most(fixed->chunks, UINTPTR_MAX), *before; chunk; chunk = before) {
+    before = key_tree_at_most(fixed->chunks, chunk->major - 1);
+    bool is_leaving = fixed->reserved_bytes - chunk->minor >= keep_bytes && chunks_is_idle(fixed, chunk);
+    enum hipmm_status status = is_leaving ? chunks_release(fixed, chunk) : HIPMM_OK;
+    if (status || !is_leaving) chunks_push_ready(fixed, chunk, ready, 0);
     if (!first) first = status;
   }
+  chunks_discard_records(fixed);
   return first;
 }
 
@@ -242,26 +183,27 @@ bool chunks_open(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
   bool opened = address_map_open(&fixed->starts, services, fixed->block_bytes);
-  fixed->chunks = services->host_allocate(services, chunks_bytes);
-  fixed->order = services->host_allocate(services, order_bytes);
-  return opened && fixed->chunks && fixed->order;
+  fixed->next_unused = fixed->n_records = 1;
+  fixed->records = services->host_allocate(services, parts_bytes);
+  fixed->nodes = services->host_allocate(services, nodes_bytes);
+  return opened && fixed->records && fixed->nodes;
 }
 
 void chunks_close(struct fixed *fixed)
 {
   const struct hipmm_services *services = fixed->services;
-  for (uint32_t slot = 0; slot < fixed->n_slots; slot++) {
-    struct fixed_chunk *chunk = &fixed->chunks[slot];
-    if (chunk->n_blocks) chunks_release(fixed, slot);
-    services->host_free(services, chunk->records, chunks_records_bytes(chunk->n_records));
+  for (struct key_tree_node *chunk; (chunk = fixed->chunks);) {
+    key_tree_remove(&fixed->chunks, chunk);
+    hipmm_upstream_deallocate(fixed->upstream, (void *)chunk->major, chunk->minor, HIPMM_ALIGNMENT, NULL);
   }
-  services->host_free(services, fixed->order, order_bytes);
-  services->host_free(services, fixed->chunks, chunks_bytes);
+  while (fixed->n_parts) services->host_free(services, fixed->records[--fixed->n_parts], part_bytes);
+  services->host_free(services, fixed->records, parts_bytes);
+  services->host_free(services, fixed->nodes, nodes_bytes);
   address_map_close(&fixed->starts);
 }
 
 uint64_t chunks_metadata_bytes(const struct fixed *fixed)
 {
-  return fixed->records_bytes + fixed->n_slots * (sizeof(struct fixed_chunk) + sizeof *fixed->order) +
+  return fixed_n_blocks(fixed) * sizeof(struct fixed_record) + fixed->n_nodes * sizeof(struct key_tree_node) +
          address_map_metadata_bytes(&fixed->starts, fixed->reserved_bytes);
 }

@@ -6,9 +6,6 @@
  * so; and its chunks grow with use up to `blocks_per_chunk`, so that a few large blocks do not cost hundreds of MiB. */
 #include "../common/descriptor.h"
 #include "fixed.h"
-#include "options.h"
-
-#include <string.h>
 
 static enum hipmm_status fixed_size_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                              void **ptr_out)
@@ -42,28 +39,24 @@ static enum hipmm_status fixed_size_find(void *self, const void *ptr, struct hip
                                  0);
 }
 
-/* ---- Values, in the order of struct fixed_counts ---- */
+/* ---- Values ---- */
 
-static const struct hipmm_feature fixed_size_values[] = {
-    {"reserved_bytes", "bytes", "Memory held from the upstream"},
-    {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
-    {"live_bytes", "bytes", "Allocated memory, as requested"},
-    {"live_count", "blocks", "Allocated blocks"},
-    {"free_count", "blocks", "Blocks that are not allocated"},
-    {"chunks", "chunks", "Chunks held from the upstream"},
-    {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
-    {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
+static const struct hipmm_feature fixed_size_values[FIXED_VALUES] = {
+    [FIXED_RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
+    [FIXED_PEAK_RESERVED_BYTES] = {"peak_reserved_bytes", "bytes", "The most that was held from the upstream"},
+    [FIXED_LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
+    [FIXED_LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
+    [FIXED_FREE_COUNT] = {"free_count", "blocks", "Blocks that are not allocated"},
+    [FIXED_CHUNKS] = {"chunks", "chunks", "Chunks held from the upstream"},
+    [FIXED_STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
+    [FIXED_METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
-
-enum { N_VALUES = sizeof fixed_size_values / sizeof *fixed_size_values };
-
-_Static_assert(sizeof(struct fixed_counts) == N_VALUES * sizeof(int64_t), "fixed_size_values");
 
 static enum hipmm_status fixed_size_query(void *self, size_t index, int64_t *value_out)
 {
-  struct fixed_counts counts;
-  enum hipmm_status status = fixed_count(self, false, &counts);
-  if (!status) *value_out = ((const int64_t *)&counts)[index];
+  int64_t values[FIXED_VALUES];
+  enum hipmm_status status = fixed_count(self, false, values);
+  if (!status) *value_out = values[index];
   return status;
 }
 
@@ -73,11 +66,8 @@ static const struct hipmm_feature fixed_size_actions[] = {
 
 static enum hipmm_status fixed_size_perform(void *self, size_t index, int64_t *values_out)
 {
-  struct fixed_counts counts;
   (void)index; /* there is one action */
-  enum hipmm_status status = fixed_count(self, true, &counts);
-  if (!status) memcpy(values_out, &counts, sizeof counts);
-  return status;
+  return fixed_count(self, true, values_out);
 }
 
 /* ---- Life ---- */
@@ -93,13 +83,10 @@ static void fixed_size_destroy(void *self)
 static enum hipmm_status fixed_size_create(const struct hipmm_services *services, const void *options,
                                            struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
-  const struct fixed_size_options *given = options;
   (void)n_upstreams; /* one, as the descriptor says */
   struct fixed *fixed = services->host_allocate(services, sizeof *fixed);
   if (!fixed) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
-  enum hipmm_status status =
-      fixed_open(fixed, services, upstreams[0], given->block_size, (uint32_t)given->blocks_per_chunk,
-                 given->blocks_to_preallocate, (enum record)given->record);
+  enum hipmm_status status = fixed_open(fixed, services, upstreams[0], options);
   if (status)
     services->host_free(services, fixed, sizeof *fixed);
   else
@@ -154,6 +141,8 @@ static const struct hipmm_ops fixed_size_ops = {
     .covers = fixed_covers,
     .locate = fixed_locate,
 };
+
+HIPMM_EXPORT extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;
 
 const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

@@ -1,52 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* reuse.c: see reuse.h. A block is searched in this order: ready blocks, blocks whose work has completed, a block of a
- * stream that can be waited for, all blocks after waiting for the device, a new chunk. */
-#include "reuse.h"
+/* reuse.c: the lists of free blocks by stream. A block is searched in this order: ready blocks, blocks whose work has
+ * completed, a block of a stream that can be waited for, all blocks after waiting for the device, a new chunk. Meanwhile
+ * other threads use their lists under the locks of these. */
+#include "fixed.h"
 
 enum { MOST_POLLS = 64 };
 
 /* ---- Blocks that are ready for every stream ---- */
 
-struct fixed_chain *reuse_ready(const struct fixed *fixed)
+/* Moves the blocks up to `epoch` to the ready ones. The caller holds the list's lock. */
+static void reuse_make_ready(struct fixed *fixed, struct fixed_list *list, uint64_t epoch)
 {
-  return &fixed->lists[STREAM_READY].free;
-}
-
-/* Empties the chain and returns its blocks. */
-static struct fixed_chain chain_detach(struct fixed_chain *chain)
-{
-  struct fixed_chain taken = *chain;
-  *chain = (struct fixed_chain){0};
-  return taken;
-}
-
-void reuse_add_ready(struct fixed *fixed, struct fixed_chain chain)
-{
-  *reuse_ready(fixed) = chain_join(fixed, chain, *reuse_ready(fixed));
-}
-
-/* ---- Waiting for the device ---- */
-
-/* Takes a snapshot of the free blocks of all streams: the wait does not cover blocks that are freed from now on. */
-static void reuse_take_snapshot(struct fixed *fixed)
-{
-  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
-    struct fixed_list *list = &fixed->lists[stream];
-    spin_lock(&list->busy);
-    list->snapshot = chain_detach(&list->free);
-    list->snapshot_frees = stream_of(&fixed->streams, stream)->frees;
-    spin_unlock(&list->busy);
+  struct fixed_list *ready = reuse_ready(fixed);
+  uint32_t *link = &list->first, kept = FIXED_NONE;
+  while (*link && fixed_block_note(fixed, *link) > epoch) {
+    kept = *link;
+    link = &record_of(fixed, kept)->next;
   }
-}
-
-static void reuse_put_back(struct fixed *fixed)
-{
-  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
-    struct fixed_list *list = &fixed->lists[stream];
-    spin_lock(&list->busy);
-    list->free = chain_join(fixed, list->free, chain_detach(&list->snapshot));
-    spin_unlock(&list->busy);
-  }
+  if (!*link) return;
+  record_of(fixed, list->last)->next = ready->first;
+  ready->first = *link;
+  *link = FIXED_NONE;
+  list->last = kept;
 }
 
 /* Closes the list if it is empty: the next free on its stream takes the lock, and opens it again. */
@@ -54,7 +29,7 @@ static bool reuse_close_empty(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
-  bool is_empty = list->free.head == FIXED_NONE;
+  bool is_empty = list->first == FIXED_NONE;
   if (is_empty) list->is_open = false;
   spin_unlock(&list->busy);
   if (!is_empty) return false;
@@ -63,35 +38,37 @@ static bool reuse_close_empty(struct fixed *fixed, uint32_t stream)
   return true;
 }
 
-/* Frees on a stream outside `filled` are counted under the lock, which was held during the wait. Leaves the streams that
- * have freed since in `filled` and `unfinished`, so that the next wait takes as many steps as streams have freed by
- * then. */
-static void reuse_complete_snapshot(struct fixed *fixed)
+/* The device was waited for since the stream had so many frees. Leaves the streams that have freed since in `filled` and
+ * `unfinished`, so that the next wait takes as many steps as streams have freed by then. */
+static void reuse_complete(struct fixed *fixed, uint32_t stream, uint64_t frees)
 {
-  struct stream_set *unfinished = &fixed->streams.sets->unfinished;
-  for (uint32_t stream = 0; (stream = stream_set_next(unfinished, stream)) < MAX_STREAMS; stream++) {
-    struct fixed_list *list = &fixed->lists[stream];
-    struct stream *waited = stream_of(&fixed->streams, stream);
-    bool is_filled = stream_set_has(&fixed->filled, stream);
-    uint64_t frees = is_filled ? list->snapshot_frees : waited->frees;
-    if (waited->completed < frees) waited->completed = frees;
-    if (waited->recorded < frees) waited->recorded = frees;
-    if (is_filled) reuse_add_ready(fixed, chain_detach(&list->snapshot));
-    bool is_closed = !is_filled || reuse_close_empty(fixed, stream);
-    if (is_closed && waited->completed == waited->frees) stream_set_remove(unfinished, stream);
-  }
-  streams_forget_gone(&fixed->streams);
+  struct fixed_list *list = &fixed->lists[stream];
+  struct stream *waited = stream_of(&fixed->streams, stream);
+  if (waited->completed < frees) waited->completed = frees;
+  if (waited->recorded < frees) waited->recorded = frees;
+  spin_lock(&list->busy);
+  reuse_make_ready(fixed, list, frees);
+  spin_unlock(&list->busy);
+  if (reuse_close_empty(fixed, stream) && waited->completed == waited->frees)
+    stream_set_remove(&fixed->streams.sets->unfinished, stream);
 }
 
+/* The wait does not cover blocks that are freed from now on. */
 enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
 {
-  reuse_take_snapshot(fixed);
+  const struct stream_set *unfinished = &fixed->streams.sets->unfinished;
+  for (uint32_t stream = 0; (stream = stream_set_next(unfinished, stream)) < MAX_STREAMS; stream++) {
+    struct fixed_list *list = &fixed->lists[stream];
+    spin_lock(&list->busy);
+    list->frees_before_wait = stream_of(&fixed->streams, stream)->frees;
+    spin_unlock(&list->busy);
+  }
   enum hipmm_status status = streams_wait_for_device(&fixed->streams, user);
-  if (status)
-    reuse_put_back(fixed);
-  else
-    reuse_complete_snapshot(fixed);
-  return status;
+  if (status) return status;
+  for (uint32_t stream = 0; (stream = stream_set_next(unfinished, stream)) < MAX_STREAMS; stream++)
+    reuse_complete(fixed, stream, fixed->lists[stream].frees_before_wait);
+  streams_forget_gone(&fixed->streams);
+  return HIPMM_OK;
 }
 
 /* ---- Streams ---- */
@@ -141,14 +118,6 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipmm_stream_t handle,
   return HIPMM_OK;
 }
 
-void reuse_retain_stream(struct fixed *fixed, hipmm_stream_t handle)
-{
-  uint32_t stream;
-  if (reuse_enter_stream(fixed, handle, &stream)) return;
-  stream_retain(&fixed->streams, stream);
-  stream_set_add(&fixed->with_event, stream); /* it is in `filled` now */
-}
-
 /* ---- Finding a block ---- */
 
 /* The next stream of the set from `stream` on, other than `user`, that has free blocks; MAX_STREAMS if there is none.
@@ -160,15 +129,14 @@ static uint32_t reuse_next_in(struct fixed *fixed, const struct stream_set *set,
   return stream;
 }
 
-/* If all frees on another stream have completed, its blocks become ready for every stream. */
+/* What has completed on another stream becomes ready for every stream. */
 static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
 {
   struct fixed_list *list = &fixed->lists[other];
-  const struct stream *stream = stream_of(&fixed->streams, other);
   spin_lock(&list->busy);
   if (stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
-    if (stream->completed == stream->frees) reuse_add_ready(fixed, chain_detach(&list->free));
+    reuse_make_ready(fixed, list, stream_of(&fixed->streams, other)->completed);
   }
   spin_unlock(&list->busy);
 }
@@ -181,7 +149,7 @@ static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
        i++)
     reuse_poll_stream(fixed, other++);
   fixed->next_poll = other < MAX_STREAMS ? other : 0;
-  return chain_pop(fixed, reuse_ready(fixed));
+  return list_pop(fixed, reuse_ready(fixed));
 }
 
 /* Moves one block only, so that the other stream keeps the rest without a wait of its own. */
@@ -192,8 +160,8 @@ static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
   for (uint32_t other = 0; !number && (other = reuse_next_in(fixed, set, other, stream)) < MAX_STREAMS; other++) {
     struct fixed_list *list = &fixed->lists[other];
     spin_lock(&list->busy);
-    if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
-      number = chain_pop(fixed, &list->free);
+    if (list->first && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->first)))
+      number = list_pop(fixed, list);
     spin_unlock(&list->busy);
   }
   return number;
@@ -203,16 +171,16 @@ static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
 static uint32_t reuse_find_without_event(struct fixed *fixed, uint32_t stream)
 {
   bool is_worth_it = reuse_next_in(fixed, &fixed->filled, 0, stream) < MAX_STREAMS;
-  return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_ready(fixed)) : FIXED_NONE;
+  return is_worth_it && !reuse_synchronize_device(fixed, stream) ? list_pop(fixed, reuse_ready(fixed)) : FIXED_NONE;
 }
 
 static uint32_t reuse_find_held(struct fixed *fixed, uint32_t stream)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
-  uint32_t number = chain_pop(fixed, &list->free);
+  uint32_t number = list_pop(fixed, list);
   spin_unlock(&list->busy);
-  if (!number) number = chain_pop(fixed, reuse_ready(fixed));
+  if (!number) number = list_pop(fixed, reuse_ready(fixed));
   if (number || fixed->streams.active < 2) return number;
   number = reuse_find_completed(fixed, stream);
   if (!number) number = reuse_find_waiting(fixed, stream);
@@ -222,8 +190,8 @@ static uint32_t reuse_find_held(struct fixed *fixed, uint32_t stream)
 /* Half of the blocks there are, so that a bin with little use stays small. */
 static uint32_t reuse_blocks_to_add(const struct fixed *fixed)
 {
-  uint64_t n = SIZES_PAGE_BYTES / fixed->block_bytes;
-  if (n < fixed->n_blocks / 2) n = fixed->n_blocks / 2;
+  uint64_t n = SIZES_PAGE_BYTES / fixed->block_bytes, half = fixed_n_blocks(fixed) / 2;
+  if (n < half) n = half;
   if (n > fixed->blocks_per_chunk) n = fixed->blocks_per_chunk;
   return n ? (uint32_t)n : 1;
 }
@@ -232,16 +200,13 @@ static uint32_t reuse_blocks_to_add(const struct fixed *fixed)
 static enum hipmm_status reuse_grow(struct fixed *fixed, uint32_t stream, uint32_t *number_out)
 {
   struct fixed_list *list = &fixed->lists[stream];
-  struct fixed_chain chain;
+  const struct key_tree_node *chunk;
   enum hipmm_status status =
-      chunks_grow(fixed, reuse_blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
+      chunks_grow(fixed, reuse_blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chunk);
   if (status) return status;
   spin_lock(&list->busy);
-  uint64_t epoch = stream_record_free(&fixed->streams, stream);
-  for (uint32_t number = chain.head; number; number = record_of(fixed, number)->next)
-    fixed_block_set_note(fixed, number, epoch);
-  *number_out = chain_pop(fixed, &chain);
-  list->free = chain_join(fixed, chain, list->free);
+  chunks_push_ready(fixed, chunk, list, stream_record_free(&fixed->streams, stream));
+  *number_out = list_pop(fixed, list);
   spin_unlock(&list->busy);
   return HIPMM_OK;
 }
@@ -263,11 +228,30 @@ void reuse_retire_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t ha
   list->is_open = false; /* from now on, every free on the stream takes the lock of `fixed` */
   spin_unlock(&list->busy);
   if (streams_wait_for_handle(fixed->services, handle)) {
-    stream_complete(&fixed->streams, stream);
-    reuse_add_ready(fixed, chain_detach(&list->free));
+    reuse_complete(fixed, stream, stream_of(&fixed->streams, stream)->frees);
   } else if (reuse_synchronize_device(fixed, stream)) {
     stream_lose(&fixed->streams, stream);
     return;
   }
   reuse_forget_stream(fixed, stream);
+}
+
+/* ---- Seeing all lists ---- */
+
+static void reuse_see_list(struct fixed *fixed, uint32_t stream)
+{
+  struct fixed_list *list = &fixed->lists[stream];
+  spin_lock(&list->busy);
+  for (uint32_t number = list->first; number; number = record_of(fixed, number)->next)
+    record_of(fixed, number)->seen = (uint16_t)stream;
+  spin_unlock(&list->busy);
+}
+
+void reuse_see_lists(struct fixed *fixed)
+{
+  for (uint32_t number = 1; number < fixed->n_records; number++)
+    if (address_of(fixed, number)) record_of(fixed, number)->seen = SEEN_IN_NO_LIST;
+  reuse_see_list(fixed, STREAM_READY);
+  for (uint32_t stream = 0; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++)
+    reuse_see_list(fixed, stream);
 }

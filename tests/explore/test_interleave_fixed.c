@@ -2,8 +2,7 @@
 /* test_interleave_fixed.c: fixed_size, all its files as they are, with two threads in all orders: lists of streams beside trims, counts,
  * the end of a stream, and another stream's search; frees of the other thread's blocks. In each order no block is given out twice, the
  * counts are right, the upstream has everything back, and there is no race. A mistake must be found. */
-#include "../../plugins/fixed_size/options.h"
-#include "../../plugins/fixed_size/reuse.h"
+#include "../../plugins/fixed_size/fixed.h"
 #include "interleave_use.h"
 
 #include <setjmp.h>
@@ -12,6 +11,8 @@
 #include <cmocka.h>
 
 enum { CAPACITY = 1 << 20 };
+
+extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;
 
 static bool is_weak; /* the mistake */
 
