@@ -88,7 +88,8 @@ class Workspace:
         build = build or self.build
         env = {key: value for key, value in os.environ.items() if not re.match("HIPMM_(?!TEST_)", key)}
         env.update(HIPMM_PLUGIN_PATH=os.path.join(build, "plugins"), CMOCKA_MESSAGE_OUTPUT="TAP",
-                   top_srcdir=self.tree, top_builddir=build)
+                   HIPMM_UMF=os.path.join(build, "tests/doors/stand_in/.libs/umf.so"), top_srcdir=self.tree,
+                   top_builddir=build)
         return env
 
     def test(self, program, limit=120):

@@ -206,6 +206,9 @@ static void has_the_blocks_of_all_heaps(void **state)
   assert_true(location.usable_bytes >= bytes_of(7));
   assert_int_equal(deallocate(blocks[7], 1), HIPMM_E_SIZE);
   assert_int_equal(deallocate((char *)blocks[7] + 256, 256), HIPMM_E_POINTER);
+  /* What is served at once may not put it into a cache of the pool. */
+  assert_int_equal(plugin->ops->try_deallocate(pool, blocks[7], bytes_of(7), HIPMM_ALIGNMENT, NULL), 0);
+  assert_int_equal(value("live_count"), BLOCKS + 1);
   assert_ok(deallocate(own, 3 * MIB));
   free_all(); /* another thread than the one that allocated */
   assert_int_equal(n_failed, 0);
@@ -217,6 +220,68 @@ static void has_the_blocks_of_all_heaps(void **state)
   assert_int_equal(value("reserved_bytes"), 0);
   assert_int_equal(value("live_count"), 0); /* what was on loan is back */
   assert_int_equal(value("live_bytes"), 0);
+  close_pool();
+}
+
+static void free_first(void)
+{
+  n_failed += deallocate(blocks[0], bytes_of(0)) != HIPMM_OK;
+}
+
+static void allocate_first(void)
+{
+  blocks[0] = allocate(bytes_of(0));
+  n_failed += !blocks[0];
+}
+
+static void look(void)
+{
+  n_failed += value("live_count") != BLOCKS;
+}
+
+static void visit(void)
+{
+  uint64_t bytes[2] = {0};
+  n_failed += plugin->ops->visit(pool, count_extent, bytes) != HIPMM_OK;
+}
+
+static void trim(void)
+{
+  n_failed += plugin->ops->trim(pool, 0) != HIPMM_OK;
+}
+
+static void retire_stream(void)
+{
+  plugin->ops->stream_retire(pool, NULL);
+}
+
+/* Nobody reads or changes a heap that another thread is in. */
+static void waits_for_who_is_in_a_heap(void **state)
+{
+  static void (*const tasks[])(void) = {free_first, allocate_first, look, visit, trim, retire_stream};
+  enum { FROM = offsetof(struct local, is_open), TO = offsetof(struct local, thread) }; /* what the lock protects */
+  static char before[TO - FROM];
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_all);
+  struct local *local = arena_local(&pool->arena, 1);
+  for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+    biased_lock_acquire(&local->lock);
+    memcpy(before, (const char *)local + FROM, sizeof before);
+    tell(tasks[i]);
+    usleep(10000);
+    bool is_done = !sem_trywait(&done), is_same = !memcmp(before, (const char *)local + FROM, sizeof before);
+    biased_lock_release(&local->lock);
+    if (!is_done) sem_wait(&done);
+    assert_true(!is_done && is_same);
+  }
+  assert_int_equal(n_failed, 0);
+  have_done(free_all);
+  end_worker();
+  assert_int_equal(n_failed, 0);
+  assert_int_equal(value("live_count"), 0);
   close_pool();
 }
 
@@ -355,24 +420,29 @@ static void *served[2];
 static void allocate_what_is_large_or_aligned(void)
 {
   n_failed += plugin->ops->allocate(pool, 6000, 4096, NULL, &served[0]) != HIPMM_OK;
-  served[1] = allocate(5 * MIB);
+  served[1] = allocate(pool->most_local_bytes + 1);
 }
 
+/* Although it has memory at hand. */
 static void leaves_the_large_and_the_aligned_to_the_pool(void **state)
 {
   (void)state;
-  open_pool(GROWTH_MAPPED, UINT64_MAX);
-  start_worker();
-  have_it_wait();
-  have_done(allocate_what_is_large_or_aligned);
-  assert_int_equal(n_failed, 0);
-  assert_int_equal((uintptr_t)served[0] % 4096, 0);
-  assert_int_not_equal(block_at(&pool->arena.heap.blocks, served[0], 6000), BLOCK_NONE);
-  assert_int_not_equal(block_at(&pool->arena.heap.blocks, served[1], 5 * MIB), BLOCK_NONE);
-  assert_ok(deallocate(served[0], 6000));
-  assert_ok(deallocate(served[1], 5 * MIB));
-  end_worker();
-  close_pool();
+  for (enum growth growth = GROWTH_MAPPED; growth <= GROWTH_SEGMENTS; growth++) {
+    open_pool(growth, UINT64_MAX);
+    struct blocks *records = &pool->arena.heap.blocks;
+    start_worker();
+    have_it_wait();
+    have_done(allocate_all);
+    have_done(free_all);
+    have_done(allocate_what_is_large_or_aligned);
+    assert_int_equal(n_failed, 0);
+    assert_int_equal((uintptr_t)served[0] % 4096, 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(block_of(records, block_at(records, served[i], 0))->arena, 0);
+    assert_ok(deallocate(served[0], 6000));
+    assert_ok(deallocate(served[1], pool->most_local_bytes + 1));
+    end_worker();
+    close_pool();
+  }
 }
 
 static void allocate_beside_a_large_one(void)
@@ -427,6 +497,26 @@ static void gives_nothing_to_a_caller_with_the_lock(void **state)
 }
 
 /* ---- Caches of threads ---- */
+
+static void allocate_and_free_small(void)
+{
+  void *ptr = allocate(1000);
+  n_failed += !ptr || deallocate(ptr, 1000);
+}
+
+static void serves_from_a_cache_without_the_lock(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_done(allocate_and_free_small); /* makes the cache */
+  biased_lock_acquire(&pool->arena.lock);
+  have_done(allocate_and_free_small);
+  biased_lock_release(&pool->arena.lock);
+  assert_int_equal(n_failed, 0);
+  end_worker();
+  close_pool();
+}
 
 static void free_one_on(hipmm_stream_t stream)
 {
@@ -506,11 +596,13 @@ int main(void)
       cmocka_unit_test(leaves_the_large_and_the_aligned_to_the_pool),
       cmocka_unit_test(leaves_what_other_processes_may_get_to_the_pool),
       cmocka_unit_test(gives_nothing_to_a_caller_with_the_lock),
+      cmocka_unit_test(serves_from_a_cache_without_the_lock),
       cmocka_unit_test(takes_back_only_what_was_abandoned),
       cmocka_unit_test(leaves_a_living_thread_the_cache_that_it_does_not_use),
       cmocka_unit_test(shares_one_heap_among_threads_that_do_not_wait),
       cmocka_unit_test(serves_a_thread_that_has_waited_without_the_lock),
       cmocka_unit_test(has_the_blocks_of_all_heaps),
+      cmocka_unit_test(waits_for_who_is_in_a_heap),
       cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
       cmocka_unit_test(gets_no_memory_at_the_resume_of_a_pool_for_what_is_idle),
       cmocka_unit_test(outlives_streams_and_threads),
