@@ -595,17 +595,17 @@ static void *free_all_again(void *argument)
   return NULL;
 }
 
-static void count_live(void *n_live, const struct hipmm_extent *extent)
+static void count_extent(void *counts, const struct hipmm_extent *extent)
 {
-  *(size_t *)n_live += extent->state == HIPMM_EXTENT_LIVE;
+  ((size_t *)counts)[extent->state]++;
 }
 
-static size_t visit_live(void)
+static size_t visit(enum hipmm_extent_state state)
 {
   const struct hipmm_resource *arena = fixture_resource("arena");
-  size_t n_live = 0;
-  assert_ok(arena->ops->visit(arena->self, count_live, &n_live));
-  return n_live;
+  size_t counts[HIPMM_EXTENT_CACHED + 1] = {0};
+  assert_ok(arena->ops->visit(arena->self, count_extent, counts));
+  return counts[state];
 }
 
 /* Its arena has not looked yet, but the blocks are free in every other respect. */
@@ -622,7 +622,7 @@ static void frees_what_another_thread_allocated(void **state)
     run_in_thread(free_all_again, &task);
     if (i % 3 == 1) assert_int_equal(fixture_value("arena", "live_count"), 0);
     if (i % 3 == 1) assert_int_equal(fixture_value("arena", "live_bytes"), 0);
-    if (i % 3 == 2) assert_int_equal(visit_live(), 0);
+    if (i % 3 == 2) assert_int_equal(visit(HIPMM_EXTENT_LIVE), 0);
     allocate_all(&task);
     assert_int_equal(task.failures, 0);
     assert_int_equal(fixture_held_bytes(), held);
@@ -709,6 +709,11 @@ static void keeps_threads_on_their_default_streams_apart(void **state)
     assert_int_equal(fixture_held_bytes(), 0);
   }
   assert_int_equal(fixture_value("arena", "arenas"), 1);
+  allocate_all(&task);
+  run_in_thread(free_all, &task); /* whose stream of that handle is another one */
+  assert_in_range(visit(HIPMM_EXTENT_PENDING), BLOCKS_OF_THREAD, BLOCKS_OF_THREAD + 5); /* and what is behind them */
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
 }
 
 /* The end of one thread leaves the others what they have. */
@@ -837,7 +842,7 @@ static void gives_records_between_live_ones_back_when_trimmed(void **state)
       if ((i + 1) % EACH) fixture_free(blocks[i], BYTES, NULL);
     assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));
     assert_in_range(fixture_value("arena", "metadata_bytes") - empty_bytes, 1, full_bytes / 3);
-    assert_int_equal(visit_live(), BLOCKS / EACH);
+    assert_int_equal(visit(HIPMM_EXTENT_LIVE), BLOCKS / EACH);
   }
   for (int i = EACH - 1; i < BLOCKS; i += EACH) fixture_free(blocks[i], BYTES, NULL);
   assert_ok(hipmm_resource_trim(fixture_resource("arena"), 0));

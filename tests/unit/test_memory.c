@@ -504,6 +504,53 @@ static void *give_until_spent(void *arg, size_t bytes)
   return is_spent ? NULL : allocate_host_memory(arg, bytes);
 }
 
+/* Of the allocations that are to come the one that fails; 0 afterwards. */
+static int fails_at;
+
+static void *give_all_but_one(void *arg, size_t bytes)
+{
+  bool fails = fails_at && !--fails_at;
+  return fails ? NULL : allocate_host_memory(arg, bytes);
+}
+
+/* In a process of its own: what fails, or 0. */
+static int builds_all_or_nothing(const void *graph)
+{
+  struct host_memory memory = {.bytes = 0};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, give_all_but_one, free_host_memory, &memory};
+  size_t least = SIZE_MAX;
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  for (int nth = 1; nth < 1000; nth++) {
+    void *ptr = NULL, *none = NULL;
+    fails_at = nth;
+    enum hipmm_status status = fixture_try("", graph);
+    if (!status) status = hipmm_allocate(NULL, 100, NULL, &ptr);
+    if (!status && !hipmm_is_out_of_memory(hipmm_allocate(NULL, (size_t)1 << 40, NULL, &none))) return 2;
+    bool is_enough = fails_at;
+    fails_at = 0;
+    if (status && (status != HIPMM_E_OUT_OF_MEMORY || is_enough)) return 3;
+    if (!status && hipmm_deallocate(NULL, ptr, 100, NULL)) return 4;
+    if (hipmm_finalize()) return 5;
+    if (nth == 1) least = memory.bytes;
+    if (memory.bytes > least) return 6;
+    if (is_enough) return nth < 10;
+  }
+  return 7;
+}
+
+static void builds_no_stack_without_host_memory(void **state)
+{
+  static const char *const stacks[] = {
+      "'stack': ['aligned', {'type': 'limiting', 'limit': '1GiB'}, 'tracking', 'guard', 'prefetch', {'type': 'advise', "
+      "'read_mostly': true}, {'type': 'binning', 'bins': [{'size': '1KiB'}]}, 'fixed_size', 'arena', 'pool', "
+      "'managed']",
+      "'stack': [{'type': 'arena', 'dump_log_on_failure': true, 'dump_log_file': '/nowhere/dump.log'}, 'fault', "
+      "{'type': 'logging', 'file': '/dev/null'}, 'async']"};
+  (void)state;
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+    assert_int_equal(run_forked(builds_all_or_nothing, stacks[i]).status, 0);
+}
+
 static int free_nothing_at_once(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)self, (void)ptr, (void)bytes, (void)alignment, (void)stream;
@@ -623,6 +670,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
       cmocka_unit_test(changes_the_host_allocator_beside_others),
+      cmocka_unit_test(builds_no_stack_without_host_memory),
       cmocka_unit_test(refuses_the_host_allocator_s_calls),
       cmocka_unit_test(gives_no_buffer_at_once_without_host_memory),
       cmocka_unit_test(needs_no_host_memory_at_once),

@@ -373,8 +373,9 @@ static void asks_before_it_waits_for_work(void **state)
     hipmm_stream_t busy = both_stream(0), stream = both_stream(0);
     make_idle("a", 100 * MIB);
     assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
-    void *pending = fixture_allocate(100 * MIB, busy);
+    void *pending = fixture_allocate(100 * MIB, busy), *small = fixture_allocate(1000, busy);
     give_work(busy, pending, 4096);
+    fixture_free(small, 1000, busy);
     fixture_free(pending, 100 * MIB, busy);
     void *ptr = fixture_allocate(140 * MIB, stream);
     assert_in_range(software()->pending(), 50, 110);

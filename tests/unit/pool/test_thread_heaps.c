@@ -255,10 +255,25 @@ static void retire_stream(void)
   plugin->ops->stream_retire(pool, NULL);
 }
 
+static void settle(void)
+{
+  biased_lock_acquire(&pool->arena.lock);
+  arena_settle(&pool->arena, arena_local(&pool->arena, 1), false);
+  biased_lock_release(&pool->arena.lock);
+}
+
+static void return_idle(void)
+{
+  biased_lock_acquire(&pool->arena.lock);
+  arena_return_idle(&pool->arena, arena_local(&pool->arena, 1), 0);
+  biased_lock_release(&pool->arena.lock);
+}
+
 /* Nobody reads or changes a heap that another thread is in. */
 static void waits_for_who_is_in_a_heap(void **state)
 {
-  static void (*const tasks[])(void) = {free_first, allocate_first, look, visit, trim, retire_stream};
+  static void (*const tasks[])(void) = {free_first, allocate_first, look, visit,
+                                        settle,     return_idle,    trim, retire_stream};
   enum { FROM = offsetof(struct local, is_open), TO = offsetof(struct local, thread) }; /* what the lock protects */
   static char before[TO - FROM];
   (void)state;

@@ -290,7 +290,7 @@ static void needs_no_more_for_threads_that_come_and_go(void **state)
 /* More than there are caches, and enough for many to share a place in their index. */
 static void keeps_a_block_for_each_of_many_streams(void **state)
 {
-  enum { STREAMS = 4200, MOST_CACHES = 4096, BYTES = 256 };
+  enum { STREAMS = 4200, MOST_CACHES = 4096, BYTES = 256, ALIGNED = 100, PAGE = 4096 };
   static hipmm_stream_t streams[STREAMS];
   static void *blocks[STREAMS];
   (void)state;
@@ -298,6 +298,7 @@ static void keeps_a_block_for_each_of_many_streams(void **state)
   for (int i = 0; i < STREAMS; i++) streams[i] = fixture_stream();
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < STREAMS; i++) blocks[i] = fixture_allocate(BYTES, streams[i]);
+    assert_int_equal(value("cached_bytes"), 0);
     for (int i = 0; i < STREAMS; i++) {
       if (i == 600) assert_int_equal(value("cached_bytes"), 600 * BYTES);
       fixture_free(blocks[i], BYTES, streams[i]);
@@ -305,6 +306,11 @@ static void keeps_a_block_for_each_of_many_streams(void **state)
     assert_int_equal(value("cached_bytes"), MOST_CACHES * BYTES);
     assert_int_equal(value("live_count"), 0);
   }
+  for (int i = 0; i < ALIGNED; i++) { /* none of what is kept */
+    assert_ok(hipmm_allocate_aligned(NULL, BYTES, PAGE, streams[i], &blocks[i]));
+    assert_int_equal((uintptr_t)blocks[i] % PAGE, 0);
+  }
+  for (int i = 0; i < ALIGNED; i++) assert_ok(hipmm_deallocate_aligned(NULL, blocks[i], BYTES, PAGE, streams[i]));
   for (int i = 0; i < STREAMS; i++) {
     assert_ok(hipmm_stream_retire(0, streams[i]));
     fixture_drop_stream(streams[i]);
