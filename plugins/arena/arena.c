@@ -234,15 +234,6 @@ static void arena_set_dump(struct arena_resource *resource, const struct arena_o
   resource->dump_file = wanted->dump_log_file;
 }
 
-static void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
-{
-  struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
-  biased_lock_disown(&arena->lock);
-  bool is_locked = biased_lock_try(&arena->lock);
-  arena_end_thread(arena, thread, is_locked);
-  if (is_locked) biased_lock_release(&arena->lock);
-}
-
 static enum hipmm_status arena_create(const struct hipmm_services *services, const void *options,
                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -260,8 +251,7 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
     arena_destroy(arena);
     return status;
   }
-  arena->threads.ended = arena_thread_ended;
-  thread_watch_open(&arena->threads); /* last: the callback needs everything above */
+  arena_watch_threads(arena); /* last: it may be notified at once */
   *self_out = resource;
   return HIPMM_OK;
 }

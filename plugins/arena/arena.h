@@ -28,6 +28,7 @@ struct arena_type {
   bool is_merging; /* before memory is added, a stream waits for all others, if idle memory then serves it */
   bool (*flush)(struct arena *arena); /* frees what caches hold; false if there is nothing. NULL: no caches */
   void (*end_stream)(struct arena *arena, uint32_t stream); /* caches free what they hold for it. NULL: no caches */
+  void (*end_thread)(struct arena *arena, uint64_t thread, bool is_locked); /* likewise; maybe without the lock */
 
   /* Refuses a pointer that is no live block. Without the lock. */
   enum hipmm_status (*refuse)(struct arena *arena, const void *ptr);
@@ -117,9 +118,8 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_s
  * refuses. */
 uint32_t arena_find_elsewhere(struct arena *arena, const struct request *request);
 
-/* A thread ends. The caller holds the lock, or `is_locked` says that it does not: then free superblocks stay in the thread's arenas
- * until arena_collect(). */
-void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked);
+/* Notes the end of threads from now on: the arena, and what its type needs for that, is complete. Takes no lock. */
+void arena_watch_threads(struct arena *arena);
 
 /* The ops of the same names, which take the lock; `self` is a struct arena, or what begins with one. */
 void arena_stream_retire(void *self, hipmm_stream_t stream);

@@ -385,10 +385,15 @@ void arena_stream_retain(void *self, hipmm_stream_t handle)
   biased_lock_release(&arena->lock);
 }
 
-/* The next thread on the same stream gets the arena; the arena of the thread's own default stream gets a new stream after the
- * device was waited for. */
-void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked)
+/* Does not wait for an arena that is busy: what is free in the thread's local arenas stays there until arena_collect(). The next
+ * thread on the same stream gets a local arena; that of the thread's own default stream gets a new stream after the device was
+ * waited for. */
+static void stream_state_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
+  struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
+  biased_lock_disown(&arena->lock);
+  bool is_locked = biased_lock_try(&arena->lock);
+  if (arena->type->end_thread) arena->type->end_thread(arena, thread, is_locked);
   uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
   for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);
@@ -397,4 +402,11 @@ void arena_end_thread(struct arena *arena, uint64_t thread, bool is_locked)
     if (is_locked) stream_state_return_all(arena, local);
     local_set_thread(local, 0);
   }
+  if (is_locked) biased_lock_release(&arena->lock);
+}
+
+void arena_watch_threads(struct arena *arena)
+{
+  arena->threads.ended = stream_state_thread_ended;
+  thread_watch_open(&arena->threads);
 }

@@ -5,7 +5,7 @@
 #include "fixed.h"
 
 enum {
-  MOST_PARTS = 1 << 16,
+  MOST_PARTS = (1 << 20) - 1,
   MOST_CHUNKS = (1 << 20) - 1,
   APART = 8 /* between blocks that are allocated one after the other */
 };
@@ -63,9 +63,9 @@ static bool chunks_make_records(struct fixed *fixed, uint32_t n_blocks)
   const struct hipmm_services *services = fixed->services;
   uint64_t needed = 1 + fixed_n_blocks(fixed) + n_blocks;
   for (; fixed->n_parts * (uint64_t)FIXED_PART < needed; fixed->n_parts++) {
-    if (fixed->n_parts == MOST_PARTS) return false;
-    fixed->records[fixed->n_parts] = services->host_allocate(services, part_bytes);
-    if (!fixed->records[fixed->n_parts]) return false;
+    void *part = fixed->n_parts < MOST_PARTS ? services->host_allocate(services, part_bytes) : NULL;
+    if (!part) return false;
+    fixed->records[fixed->n_parts] = part;
   }
   return true;
 }

@@ -8,7 +8,8 @@ enum { MOST_POLLS = 64 };
 
 /* ---- Blocks that are ready for every stream ---- */
 
-/* Moves the blocks up to `epoch` to the ready ones. The caller holds the list's lock. */
+/* Moves the blocks up to `epoch` to the ready ones, in as many steps as later blocks stay. The caller holds the list's
+ * lock. */
 static void reuse_make_ready(struct fixed *fixed, struct fixed_list *list, uint64_t epoch)
 {
   struct fixed_list *ready = reuse_ready(fixed);
@@ -129,14 +130,15 @@ static uint32_t reuse_next_in(struct fixed *fixed, const struct stream_set *set,
   return stream;
 }
 
-/* What has completed on another stream becomes ready for every stream. */
+/* If all frees on another stream have completed, its blocks become ready for every stream. */
 static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
 {
   struct fixed_list *list = &fixed->lists[other];
+  const struct stream *stream = stream_of(&fixed->streams, other);
   spin_lock(&list->busy);
   if (stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
-    reuse_make_ready(fixed, list, stream_of(&fixed->streams, other)->completed);
+    if (stream->completed == stream->frees) reuse_make_ready(fixed, list, stream->frees);
   }
   spin_unlock(&list->busy);
 }

@@ -187,7 +187,7 @@ enum hipmm_status own_create(struct granules *granules, struct heap *heap, const
                              enum source_of_memory source_of_memory, uint32_t *id_out);
 
 /* Releases the chunk of such a block that is free, and no work uses; and those of ready blocks while more than `keep_bytes`
- * are held. */
+ * are held, followed by idle_release(). */
 enum hipmm_status own_drop(struct chunks *chunks, struct heap *heap, uint32_t id);
 enum hipmm_status own_release(struct chunks *chunks, struct heap *heap, uint64_t keep_bytes);
 

@@ -349,8 +349,7 @@ static enum hipmm_status granules_release_idle(void *self, struct heap *heap, ui
 {
   struct granules *granules = self;
   granules->slack.peak_bytes = 0;
-  enum hipmm_status status = own_release(&granules->chunks, heap, keep_bytes);
-  return status ? status : idle_release(&granules->chunks, heap, keep_bytes);
+  return own_release(&granules->chunks, heap, keep_bytes);
 }
 
 static uint64_t granules_first(const void *self, uint64_t start, uint64_t end, bool committed)

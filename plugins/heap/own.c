@@ -57,7 +57,7 @@ enum hipmm_status own_release(struct chunks *chunks, struct heap *heap, uint64_t
   while (!status && chunks->held.bytes > keep_bytes &&
          (id = heap_find_idle(heap, KIND_OWN, chunks->held.bytes - keep_bytes)) != BLOCK_NONE)
     status = own_drop(chunks, heap, id);
-  return status;
+  return status ? status : idle_release(chunks, heap, keep_bytes);
 }
 
 /* ---- Creating ---- */
@@ -70,13 +70,11 @@ static enum hipmm_status own_make_room(struct granules *granules, struct heap *h
   uint64_t keep_bytes = sizes_headroom(chunks->held.bytes, request->bytes);
   heap_poll(heap);
   enum hipmm_status status = own_release(chunks, heap, keep_bytes);
-  if (!status) status = idle_release(chunks, heap, keep_bytes);
   if (status || chunks->held.bytes <= keep_bytes) return status;
   if (streams_any_captured(&heap->streams, request->stream) || !heap_has_pending(heap, KIND_OWN))
     return HIPMM_E_OUT_OF_MEMORY;
   if (!heap_wait(heap) && !streams_wait_for_device(&heap->streams, request->stream)) heap_complete_all(heap);
   status = own_release(chunks, heap, keep_bytes);
-  if (!status) status = idle_release(chunks, heap, keep_bytes);
   return status || chunks->held.bytes <= keep_bytes ? status : HIPMM_E_OUT_OF_MEMORY;
 }
 

@@ -193,24 +193,19 @@ static void pool_end_stream(struct arena *arena, uint32_t stream)
   caches_end_stream(&((struct pool *)arena)->caches, &arena->heap, stream);
 }
 
-/* Does not wait for a pool that is busy. */
-static void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
+static void pool_end_thread(struct arena *arena, uint64_t thread, bool is_locked)
 {
-  struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, arena.threads));
-  struct arena *arena = &pool->arena;
-  biased_lock_disown(&arena->lock);
-  bool is_locked = biased_lock_try(&arena->lock);
+  struct caches *caches = &((struct pool *)arena)->caches;
   if (is_locked)
-    caches_end_thread(&pool->caches, &arena->heap, thread);
+    caches_end_thread(caches, &arena->heap, thread);
   else
-    caches_abandon(&pool->caches, thread);
-  arena_end_thread(arena, thread, is_locked);
-  if (is_locked) biased_lock_release(&arena->lock);
+    caches_abandon(caches, thread);
 }
 
 static const struct arena_type pool_type = {.is_merging = true,
                                             .flush = pool_flush,
                                             .end_stream = pool_end_stream,
+                                            .end_thread = pool_end_thread,
                                             .refuse = pool_refuse_pointer,
                                             .value = pool_value_of,
                                             .n_values = sizeof values / sizeof *values};
@@ -242,8 +237,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
     pool_destroy(pool);
     return status;
   }
-  arena->threads.ended = pool_thread_ended;
-  thread_watch_open(&arena->threads); /* last: it may be called at once */
+  arena_watch_threads(arena); /* last: it may be notified at once */
   *self_out = pool;
   return HIPMM_OK;
 }

@@ -12,6 +12,7 @@ export HIPMM_RUNTIME HIPMM_LOG
 few=64
 many=4096
 growth=1.1
+wait_instructions=4000 # a step for each free block of the busy stream makes it 20,000
 
 needs_callgrind
 
@@ -29,5 +30,6 @@ compare pairs 1048576 \
 compare pairs 65536 "'stack': ['monotonic', 'device']"
 compare pairs 4194304 "'stack': [{'type': 'arena', 'arena_size': '4MiB'}, 'device']"
 compare wait 4096 "'stack': [{'type': 'fixed_size', 'block_size': '4KiB'}, 'device']"
+at_most "wait, fixed_size, however many blocks the busy stream has" "$beside_few" $wait_instructions 1
 compare wait 8192 "'stack': ['pool', 'device']"
 finish
