@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* reuse.c: the lists of free blocks by stream. A block is searched in this order: ready blocks, blocks whose work has
  * completed, a block of a stream that can be waited for, all blocks after waiting for the device, a new chunk. Meanwhile
- * other threads use their lists under the locks of these. */
+ * other threads use lists under the locks of the lists. */
 #include "fixed.h"
 
 enum { MOST_POLLS = 64 };
 
 /* ---- Blocks that are ready for every stream ---- */
 
-/* Moves the blocks up to `epoch` to the ready ones. The caller holds the list's lock. */
+/* Moves the blocks that were freed up to `epoch`, which are the end of the list, to the ready ones. The caller holds the list's
+ * lock. */
 static void reuse_make_ready(struct fixed *fixed, struct fixed_list *list, uint64_t epoch)
 {
   struct fixed_list *ready = reuse_ready(fixed);
@@ -38,8 +39,8 @@ static bool reuse_close_empty(struct fixed *fixed, uint32_t stream)
   return true;
 }
 
-/* The device was waited for since the stream had so many frees. Leaves the streams that have freed since in `filled` and
- * `unfinished`, so that the next wait takes as many steps as streams have freed by then. */
+/* The first `frees` frees on the stream have completed: it was waited for, or the device. A stream that has freed since stays in
+ * `filled` and `unfinished`, so that the next wait takes as many steps as streams have freed by then. */
 static void reuse_complete(struct fixed *fixed, uint32_t stream, uint64_t frees)
 {
   struct fixed_list *list = &fixed->lists[stream];
