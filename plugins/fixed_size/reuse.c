@@ -14,11 +14,11 @@ static void reuse_make_ready(struct fixed *fixed, struct fixed_list *list, uint6
 {
   struct fixed_list *ready = reuse_ready(fixed);
   uint32_t *link = &list->first, kept = FIXED_NONE;
-  while (*link && fixed_block_note(fixed, *link) > epoch) {
+  if (!list->first || fixed_block_note(fixed, list->last) > epoch) return; /* most often, and the list may be long */
+  while (fixed_block_note(fixed, *link) > epoch) {
     kept = *link;
     link = &record_of(fixed, kept)->next;
   }
-  if (!*link) return;
   record_of(fixed, list->last)->next = ready->first;
   ready->first = *link;
   *link = FIXED_NONE;
