@@ -3,8 +3,9 @@
  * `arena`, and the part of a pool below its caches (../pool/types.h).
  *
  * at_hand.h has the calls that a local arena serves, allocate.c the ops that both types have; find_memory.c finds memory for a
- * local arena; stream_state.c knows which work may still use which memory; visit.c reports. The rest of the type is in arena.c
- * and dump.c. Lock order: the global lock before the lock of a local arena; no thread holds the locks of two local arenas. */
+ * local arena; miss.c has the attempts when no free block is at hand; stream_state.c knows which work may still use which memory;
+ * visit.c reports. The rest of the type is in arena.c and dump.c. Lock order: the global lock before the lock of a local arena; no
+ * thread holds the locks of two local arenas. */
 #ifndef HIPMM_PLUGINS_ARENA_ARENA_H
 #define HIPMM_PLUGINS_ARENA_ARENA_H
 
@@ -133,17 +134,18 @@ enum stage {
   STAGE_LAST  /* and new memory in place of idle memory, after a wait for the device */
 };
 
-/* Makes the attempts up to `last` until one has found a block. BLOCK_NONE and success if there is no memory, which `refusal` tells. */
+/* Makes the attempts up to `last` until one has found a block. BLOCK_NONE and success if there is no memory: `refusal` says why. */
 uint32_t arena_attempt(struct arena *arena, const struct request *request, enum stage last,
                        enum hipmm_status *status_out);
 
 /* ---- find_memory.c. The caller holds the global lock and no other ---- */
 
 /* A live block in the calling thread's arena for the stream, for a request without a special alignment. BLOCK_NONE and success if
- * that needs a wait for the device, or records, or there is no arena, and nothing else went wrong: arena_find_shared() is next. */
+ * there is no arena, no record, or no memory without a wait for the device: arena_find_shared() is next. */
 enum hipmm_status arena_find_small(struct arena *arena, const struct request *request, uint32_t *id_out);
 
-/* A live block of the heap, which has none at hand (arena_find_ready()); before it fails, of any arena. Likewise. */
+/* A live block of the heap, which has none at hand (arena_find_ready()); before it fails, of any arena. BLOCK_NONE and success as
+ * from arena_attempt(). */
 enum hipmm_status arena_find_shared(struct arena *arena, const struct request *request, uint32_t *id_out);
 
 /* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries cost

@@ -163,7 +163,8 @@ void stream_record_event(struct streams *streams, uint32_t id);
 static inline uint64_t stream_record_free(struct streams *streams, uint32_t id)
 {
   struct stream *stream = stream_of(streams, id);
-  if (__builtin_expect(stream->frees++ == stream->completed, 0)) stream_set_add(&streams->sets->unfinished, id);
+  bool was_complete = stream->frees++ == stream->completed; /* otherwise it is in the set */
+  if (__builtin_expect(was_complete, 0)) stream_set_add(&streams->sets->unfinished, id);
   if (__builtin_expect(streams->record == RECORD_ON_FREE, 0)) stream_record_event(streams, id);
   return stream->frees;
 }

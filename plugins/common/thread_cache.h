@@ -28,6 +28,7 @@ struct thread_memory {
  * thread is not registered. */
 extern _Thread_local struct thread_memory *thread_memories __attribute__((tls_model("initial-exec")));
 
+/* The highest bits of the product, on which all bits of both have an effect. */
 static inline size_t thread_memory_index(uint64_t owner, const void *key)
 {
   return ((uintptr_t)key ^ owner << 4) * 0x9E3779B97F4A7C15ull / (UINT64_MAX / THREAD_MEMORIES + 1);

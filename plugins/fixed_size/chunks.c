@@ -5,14 +5,14 @@
 #include "fixed.h"
 
 enum {
-  MOST_PARTS = (1 << 20) - 1,
-  MOST_CHUNKS = (1 << 20) - 1,
+  MOST_PARTS = 1 << 18, /* more blocks than blocks_to_preallocate allows */
+  MOST_CHUNKS = 1 << 20,
   APART = 8 /* between blocks that are allocated one after the other */
 };
 
 static const size_t part_bytes = FIXED_PART * sizeof(struct fixed_record);
-static const size_t parts_bytes = MOST_PARTS * sizeof(struct fixed_record *);
-static const size_t nodes_bytes = MOST_CHUNKS * sizeof(struct key_tree_node); /* committed on touch */
+static const size_t parts_bytes = MOST_PARTS * sizeof(struct fixed_record *); /* committed on touch, as the next */
+static const size_t nodes_bytes = MOST_CHUNKS * sizeof(struct key_tree_node);
 
 /* ---- The blocks of a chunk ---- */
 
@@ -21,7 +21,7 @@ static void chunks_set_start(const struct fixed *fixed, uint32_t number, uint64_
   __atomic_store_n(&record_of(fixed, number)->start, start, __ATOMIC_RELAXED);
 }
 
-/* There are records enough. */
+/* chunks_make_records() has made enough records. */
 static void chunks_add_blocks(struct fixed *fixed, uint64_t start, uint64_t end)
 {
   for (; start < end; start += fixed->block_bytes) {
@@ -44,7 +44,8 @@ static void chunks_remove_blocks(struct fixed *fixed, uint64_t start, uint64_t e
   }
 }
 
-/* Each eighth block follows the last: two threads with neighbouring blocks would share a cache line of records. */
+/* The list has the blocks 0, 8, 16 and so on first, then 1, 9, 17: two threads with neighbouring blocks would share a cache line
+ * of records. */
 void chunks_push_ready(const struct fixed *fixed, const struct key_tree_node *chunk, struct fixed_list *list,
                        uint64_t epoch)
 {
@@ -148,7 +149,7 @@ static enum hipmm_status chunks_release(struct fixed *fixed, struct key_tree_nod
   return HIPMM_OK;
 }
 
-/* Releases the host memory of unused records. */
+/* Releases the host memory of unused records. Only those of one part are contiguous. */
 static void chunks_discard_records(struct fixed *fixed)
 {
   for (uint32_t first = fixed->next_unused, end; first < fixed->n_records; first = end) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed.c: see fixed.h. Most calls go through a list of the stream alone; all others take the lock and go through
- * reuse.c. */
+/* fixed.c: see fixed.h. Most calls need only the list of their stream; all others take the lock and go through reuse.c. */
 #include "fixed.h"
 #include "../../core/base/text.h"
 #include "../common/refusals.h"

@@ -35,7 +35,8 @@ struct fixed_record {
 };
 
 /* The free blocks of a stream, the last freed first. `busy` protects all fields, and the stream's count of frees
- * (stream_order.h). While is_open is false, a user holds the lock of struct fixed too. */
+ * (stream_order.h). While is_open is false, a user holds the lock of struct fixed too. The list of STREAM_READY is never
+ * open: that lock alone protects its blocks. */
 struct fixed_list {
   _Alignas(128) atomic_flag busy;
   bool is_open; /* threads that remember it may use it for the stream below */
@@ -107,8 +108,8 @@ enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes,
 /* The live block that starts at `ptr`; false, and no error, if there is none. */
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
 
-/* The same; `self` is a struct fixed. Of locate(), HIPMM_E_POINTER is no error. A block that it covers, live or free, starts at
- * `ptr`. The visit is in the order of addresses. */
+/* The ops of the same names; `self` is a struct fixed. fixed_locate() leaves no error behind HIPMM_E_POINTER. fixed_covers() says
+ * whether a block, live or free, starts at `ptr`. The visit is in the order of addresses. */
 enum hipmm_status fixed_trim(void *self, size_t keep_bytes);
 void fixed_stream_retire(void *self, hipmm_stream_t stream);
 void fixed_stream_retain(void *self, hipmm_stream_t stream);
@@ -204,7 +205,7 @@ void chunks_close(struct fixed *fixed);
 enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipmm_stream_t stream,
                               const struct key_tree_node **chunk_out);
 
-/* Adds the blocks of a chunk that were seen in the list of STREAM_READY, as the blocks of a new chunk are. */
+/* Adds the chunk's blocks that reuse_see_lists() saw in the list of STREAM_READY, and all blocks of a new chunk. */
 void chunks_push_ready(const struct fixed *fixed, const struct key_tree_node *chunk, struct fixed_list *list,
                        uint64_t epoch);
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* reuse.c: the lists of free blocks by stream. A block is searched in this order: ready blocks, blocks whose work has
  * completed, a block of a stream that can be waited for, all blocks after waiting for the device, a new chunk. Meanwhile
- * other threads use their lists under the locks of these. */
+ * other threads use lists under the locks of the lists. */
 #include "fixed.h"
 
 enum { MOST_POLLS = 64 };
 
 /* ---- Blocks that are ready for every stream ---- */
 
-/* Moves the blocks up to `epoch` to the ready ones, in as many steps as later blocks stay. The caller holds the list's
+/* Moves the blocks that were freed up to `epoch`, which are the end of the list, to the ready ones. The caller holds the list's
  * lock. */
 static void reuse_make_ready(struct fixed *fixed, struct fixed_list *list, uint64_t epoch)
 {
   struct fixed_list *ready = reuse_ready(fixed);
   uint32_t *link = &list->first, kept = FIXED_NONE;
-  while (*link && fixed_block_note(fixed, *link) > epoch) {
+  if (!list->first || fixed_block_note(fixed, list->last) > epoch) return; /* most often, and the list may be long */
+  while (fixed_block_note(fixed, *link) > epoch) {
     kept = *link;
     link = &record_of(fixed, kept)->next;
   }
-  if (!*link) return;
   record_of(fixed, list->last)->next = ready->first;
   ready->first = *link;
   *link = FIXED_NONE;
@@ -39,8 +39,8 @@ static bool reuse_close_empty(struct fixed *fixed, uint32_t stream)
   return true;
 }
 
-/* The device was waited for since the stream had so many frees. Leaves the streams that have freed since in `filled` and
- * `unfinished`, so that the next wait takes as many steps as streams have freed by then. */
+/* The first `frees` frees on the stream have completed: it was waited for, or the device. A stream that has freed since stays in
+ * `filled` and `unfinished`, so that the next wait takes as many steps as streams have freed by then. */
 static void reuse_complete(struct fixed *fixed, uint32_t stream, uint64_t frees)
 {
   struct fixed_list *list = &fixed->lists[stream];

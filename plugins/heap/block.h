@@ -77,7 +77,7 @@ static inline uint32_t block_of_entry(const struct blocks *blocks, const uint32_
   uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   const struct block *block = block_of(blocks, id);
   if (block_state(block) != state || __atomic_load_n(&block->start, __ATOMIC_RELAXED) != start) return BLOCK_NONE;
-  if (!id) __builtin_unreachable(); /* the record of BLOCK_NONE is BLOCK_UNUSED */
+  if (!id) __builtin_unreachable(); /* so that callers do not ask: the record of BLOCK_NONE is BLOCK_UNUSED */
   return id;
 }
 

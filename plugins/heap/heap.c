@@ -52,7 +52,7 @@ void heap_link(struct heap *heap, uint32_t id)
  * that memory as pending: with several streams, a small block must not make a large ready one pending. */
 BLOCK_INLINE bool heap_is_mergeable(const struct heap *heap, const struct block *block, const struct block *neighbour)
 {
-  if (block_state(neighbour) != BLOCK_FREE) return false; /* as the record of BLOCK_NONE is */
+  if (block_state(neighbour) != BLOCK_FREE) return false; /* nor is the record of BLOCK_NONE */
   if (__builtin_expect(neighbour->stream == block->stream, 1)) return true;
   return neighbour->stream == STREAM_READY && (heap->streams.active == 1 || neighbour->bytes <= block->bytes);
 }

@@ -59,7 +59,7 @@ uint32_t heap_allocate_merged(struct heap *heap, const struct request *request);
 enum { HEAP_POLLS = 64 };
 void heap_poll(struct heap *heap);
 
-/* Frees a live block in the order of `stream`, not STREAM_READY; and a block that was free since that epoch of it. */
+/* Frees a live block in the order of `stream`, which is not STREAM_READY; and one that has been free since that epoch of it. */
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream);
 void heap_free_later(struct heap *heap, uint32_t id, uint32_t stream, uint64_t epoch);
 

@@ -18,6 +18,7 @@ static bool pool_may_cache(const struct pool *pool, uint32_t stream)
 
 /* ---- Threads that wait ---- */
 
+/* Makes a cache that knows the stream, if there is none, so that the next call need not find it. */
 static __attribute__((noinline)) enum hipmm_status pool_enter_slow_path(struct pool *pool, struct cache *cache,
                                                                         hipmm_stream_t handle, uint32_t *id_out)
 {
@@ -134,7 +135,7 @@ BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct ca
     enum hipmm_status status = pool_enter_stream(pool, cache, stream, &request->stream);
     if (status) return status;
     if (__builtin_expect(request->is_local || pool->caches.any_is_depot, 0)) {
-      uint32_t small;
+      uint32_t small; /* not `id`, which stays in a register */
       status = pool_allocate_small(pool, cache, request, stream, &small);
       if (status) return status;
       id = small;

@@ -153,7 +153,7 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
   struct chunks *chunks = &pool->arena.backing.granules.chunks;
   const struct blocks *blocks = &pool->arena.heap.blocks;
   double start = suspend_seconds();
-  (void)suspend_collect(pool); /* without a wait, local arenas keep what is idle, and it gets memory */
+  (void)suspend_collect(pool); /* if it fails, what local arenas have idle gets memory, too */
   for (uint32_t id = 1; id < blocks->count; id++)
     if (block_is_idle(block_of(blocks, id))) suspend_drop_idle(pool, id);
   uint64_t needed_bytes = chunks->away_bytes;

@@ -170,6 +170,46 @@ static void grows_again_as_fast_as_at_first(void **state)
   free_chunk_blocks();
 }
 
+/* ---- Another stream's blocks ---- */
+
+static hipmm_stream_t other;
+
+static int is_never_ready(hipmm_hip_event_t event)
+{
+  (void)event;
+  return HIPMM_HIP_ERROR_NOT_READY;
+}
+
+static void take_from_the_default_stream(void)
+{
+  void *taken[500];
+  for (int i = 0; i < 500; i++) taken[i] = fixture_allocate(4096, other);
+  for (int i = 0; i < 500; i++) fixture_free(taken[i], 4096, NULL);
+}
+
+/* A search does not look at each block of a stream whose work goes on. */
+static void takes_one_of_many_blocks_as_fast_as_one_of_few(void **state)
+{
+  uint64_t times[2];
+  (void)state;
+  needs_software();
+  for (int i = 0; i < 2; i++) {
+    enum { FEW = 500 };
+    size_t n = i ? sizeof chunk_blocks / sizeof *chunk_blocks : FEW;
+    fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB'}, 'device']");
+    other = fixture_stream();
+    for (size_t k = 0; k < n; k++) chunk_blocks[k] = fixture_allocate(4096, NULL);
+    for (size_t k = 0; k < n; k++) fixture_free(chunk_blocks[k], 4096, NULL);
+    fixture_lend_hip()->EventQuery = is_never_ready;
+    times[i] = least_time(3, take_from_the_default_stream);
+    assert_int_equal(fixture_value("fixed_size", "live_count"), 0);
+    fixture_take_hip_back();
+    fixture_drop_stream(other);
+    assert_ok(hipmm_finalize());
+  }
+  assert_in_range(times[1], 0, 5 * times[0]);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -182,6 +222,7 @@ int main(void)
       TEST(shows_no_block_of_zero_bytes),
       TEST(serves_threads_each_on_its_default_stream),
       TEST(grows_again_as_fast_as_at_first),
+      TEST(takes_one_of_many_blocks_as_fast_as_one_of_few),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
