@@ -105,9 +105,9 @@ BLOCK_INLINE uint32_t heap_add_free(struct heap *heap, uint32_t id)
 {
   const struct block *block = heap_block(heap, id);
   uint32_t before = block->before, after = block->after;
-  const struct block *first = heap_block(heap, before), *last = heap_block(heap, after);
-  if (!heap_is_mergeable(heap, block, first)) before = BLOCK_NONE;
-  if (!heap_is_mergeable(heap, block, last)) after = BLOCK_NONE;
+  const struct block *lower = heap_block(heap, before), *upper = heap_block(heap, after);
+  if (!heap_is_mergeable(heap, block, lower)) before = BLOCK_NONE;
+  if (!heap_is_mergeable(heap, block, upper)) after = BLOCK_NONE;
   uint32_t whole = before ? before : after ? after : id;
   if (before && after) heap_take_behind(heap, id, after);
   if (whole == id)

@@ -153,7 +153,8 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
   struct chunks *chunks = &pool->arena.backing.granules.chunks;
   const struct blocks *blocks = &pool->arena.heap.blocks;
   double start = suspend_seconds();
-  (void)suspend_collect(pool); /* if it fails, what local arenas have idle gets memory, too */
+  /* During a capture nothing can wait: what is idle elsewhere gets memory, too. */
+  if (!streams_any_may_be_captured(&pool->arena.heap.streams)) (void)suspend_collect(pool);
   for (uint32_t id = 1; id < blocks->count; id++)
     if (block_is_idle(block_of(blocks, id))) suspend_drop_idle(pool, id);
   uint64_t needed_bytes = chunks->away_bytes;
