@@ -140,7 +140,7 @@ enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes,
   uint32_t number = fixed_look_up(fixed, ptr, &requested);
   if (!requested) return refuse_pointer(fixed->services, ptr);
   if (bytes && bytes != requested) return refuse_size(fixed->services, ptr, bytes, requested);
-  if (!fixed_block_claim(fixed, number, requested)) return refuse_pointer(fixed->services, ptr);
+  if (!fixed_block_claim(fixed, number, (uintptr_t)ptr, requested)) return refuse_pointer(fixed->services, ptr);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
   if (__builtin_expect(list && fixed_free_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
   return fixed_deallocate_slow_path(fixed, number, requested, handle);

@@ -36,6 +36,14 @@ static void give_two(void)
   give(SECOND, NULL);
 }
 
+/* The next block has other memory, and may have the same record. */
+static void free_shared_trim_and_get(void)
+{
+  free_shared();
+  trim();
+  get(12, SMALL, NULL);
+}
+
 /* ---- How it begins ---- */
 
 static void begin_fixed(void)
@@ -62,6 +70,16 @@ static void begin_fixed_with_shared_block(void)
 {
   size_t bytes;
   begin_fixed_with_blocks();
+  n_frees = 0;
+  shared_block = device_take(FIRST, &bytes);
+}
+
+/* No other block keeps its chunk. */
+static void begin_fixed_with_only_shared_block(void)
+{
+  size_t bytes;
+  begin_fixed();
+  interleave_alone(FIRST, get_first);
   n_frees = 0;
   shared_block = device_take(FIRST, &bytes);
 }
@@ -93,6 +111,11 @@ static const struct interleave_scenario scenarios[] = {
      begin_fixed_with_shared_block,
      {free_shared_and_get, free_shared},
      end_with_next_block,
+     2},
+    {"a second free beside a trim and the next allocation",
+     begin_fixed_with_only_shared_block,
+     {free_shared_trim_and_get, free_shared},
+     end_with_one_free,
      2},
 };
 
