@@ -109,6 +109,9 @@ bool arena_add_superblock(struct arena *arena, struct local *local, uint32_t sup
 /* Returns superblocks that are wholly free to the heap, down to `keep_bytes`. */
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes);
 
+/* Every arena returns its free superblocks, as frees on its stream. */
+void arena_return_all(struct arena *arena);
+
 /* Synchronizes, and has every arena return its free superblocks, which are ready for every stream then. Where an allocation
  * that the upstream refused with `refusal`, or a trim, may not wait, it asks which work has completed instead. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal);

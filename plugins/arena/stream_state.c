@@ -236,6 +236,13 @@ static void stream_state_return_all(struct arena *arena, struct local *local)
   biased_lock_release(&local->lock);
 }
 
+void arena_return_all(struct arena *arena)
+{
+  if (!arena->locals) return;
+  for (uint32_t number = 0; (number = stream_set_next(&arena->locals->holding, number)) < MAX_STREAMS; number++)
+    stream_state_return_all(arena, arena_local(arena, number));
+}
+
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal)
 {
   bool may_wait = hipmm_may_wait(arena->services, refusal);
@@ -243,10 +250,8 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_s
   if (status) return status;
   if (!may_wait) heap_poll(&arena->heap);
   arena->collections++;
-  if (!arena->locals) return HIPMM_OK;
-  for (uint32_t number = 0; (number = stream_set_next(&arena->locals->holding, number)) < MAX_STREAMS; number++)
-    stream_state_return_all(arena, arena_local(arena, number));
-  if (!may_wait) return HIPMM_OK;
+  arena_return_all(arena);
+  if (!may_wait || !arena->locals) return HIPMM_OK;
   return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
 

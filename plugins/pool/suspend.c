@@ -75,13 +75,6 @@ static enum hipmm_status suspend_give_back(struct pool *pool)
   return HIPMM_OK;
 }
 
-/* What is free in caches and local arenas goes to the heap. */
-static enum hipmm_status suspend_collect(struct pool *pool)
-{
-  caches_flush(&pool->caches, &pool->arena.heap);
-  return arena_collect(&pool->arena, STREAM_READY, HIPMM_OK);
-}
-
 /* What became idle while it was suspended needs no memory. Nothing here calls the driver, or fails. */
 static void suspend_drop_idle(struct pool *pool, uint32_t id)
 {
@@ -110,7 +103,8 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
     return services->refuse(services, HIPMM_E_STATE, "a graph is being captured; suspend it after the capture", 0, 0,
                             0);
   double start = suspend_seconds();
-  enum hipmm_status status = suspend_collect(pool);
+  caches_flush(&pool->caches, &pool->arena.heap);
+  enum hipmm_status status = arena_collect(&pool->arena, STREAM_READY, HIPMM_OK);
   if (!status) status = backing_release_idle(&pool->arena.backing, &pool->arena.heap, 0);
   if (!status) suspend_find_exported(pool);
   if (content != HIPMM_CONTENT_KEEP)
@@ -153,7 +147,8 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
   struct chunks *chunks = &pool->arena.backing.granules.chunks;
   const struct blocks *blocks = &pool->arena.heap.blocks;
   double start = suspend_seconds();
-  (void)suspend_collect(pool); /* without a wait, local arenas keep what is idle, and it gets memory */
+  caches_flush(&pool->caches, &pool->arena.heap);
+  arena_return_all(&pool->arena); /* without a wait for the device: it would end a graph's capture */
   for (uint32_t id = 1; id < blocks->count; id++)
     if (block_is_idle(block_of(blocks, id))) suspend_drop_idle(pool, id);
   uint64_t needed_bytes = chunks->away_bytes;

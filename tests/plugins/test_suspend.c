@@ -492,6 +492,24 @@ static void replays_a_captured_graph_afterwards(void **state)
   fixture_drop_stream(stream);
 }
 
+/* A wait for the device would end it. */
+static void lets_a_capture_go_on_at_the_resume(void **state)
+{
+  void *graph = NULL;
+  needs_software();
+  both_start(state, mapped);
+  assert_true(graph_functions_find(&graphs));
+  hipmm_stream_t stream = fixture_stream(); /* of which hipmm knows only that it was used */
+  void *ptr = fixture_allocate(3 * MIB, stream);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_DISCARD));
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  assert_ok(resume(NULL));
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  fixture_free(ptr, 3 * MIB, stream);
+  fixture_drop_stream(stream);
+}
+
 /* As work on addresses where nothing was ever mapped. */
 static void is_no_memory_for_work_meanwhile(void **state)
 {
@@ -1215,6 +1233,7 @@ int main(void)
       ONCE(tells_of_nothing_that_it_does_not_know),
       BOTH(is_finalized_while_suspended),
       BOTH(replays_a_captured_graph_afterwards),
+      BOTH(lets_a_capture_go_on_at_the_resume),
       BOTH(is_no_memory_for_work_meanwhile),
       ONCE(refuses_what_makes_no_sense),
       ONCE(explains_why_segments_cannot),
