@@ -164,10 +164,10 @@ static inline uint64_t fixed_block_note(const struct fixed *fixed, uint32_t numb
 /* Makes the live block at `ptr` free. False if another thread freed it first: its record may be another block's by now. */
 static inline bool fixed_block_claim(const struct fixed *fixed, uint32_t number, uint64_t ptr, uint64_t requested)
 {
-  if (!__atomic_compare_exchange_n(&record_of(fixed, number)->requested, &requested, 0, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_RELAXED))
+  struct fixed_record *record = record_of(fixed, number);
+  if (!__atomic_compare_exchange_n(&record->requested, &requested, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return false;
-  if (__builtin_expect(address_of(fixed, number) == ptr, 1)) return true;
+  if (__builtin_expect(__atomic_load_n(&record->start, __ATOMIC_RELAXED) == ptr, 1)) return true;
   fixed_block_set_requested(fixed, number, requested);
   return false;
 }
