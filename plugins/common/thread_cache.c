@@ -10,11 +10,10 @@
 
 enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
 
-/* The memories of a thread that has none yet, or has ended. Always empty. */
-static struct thread_memory no_memories[THREAD_MEMORIES];
+/* The memories of a thread that has none yet, and of one that has ended. Always empty. */
+static struct thread_memory no_memories[THREAD_MEMORIES], ended_memories[THREAD_MEMORIES];
 
 _Thread_local struct thread_memory *thread_memories = no_memories;
-static _Thread_local bool has_ended;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -57,8 +56,7 @@ static void thread_cache_ended(void *number)
     if (!watch->is_closing) thread_cache_notify(watch, (uintptr_t)number);
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
-  thread_memories = no_memories;
-  has_ended = true;
+  thread_memories = ended_memories;
 }
 
 static void thread_cache_make_key(void)
@@ -82,8 +80,8 @@ static void thread_cache_make_memories(void)
 
 bool thread_register(void)
 {
-  if (thread_memories == no_memories && !has_ended) thread_cache_make_memories();
-  return thread_memories != no_memories;
+  if (thread_memories == no_memories) thread_cache_make_memories();
+  return thread_memories != no_memories && thread_memories != ended_memories;
 }
 
 void thread_remember(uint64_t owner, const void *remembered_key, void *value)
