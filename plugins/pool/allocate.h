@@ -36,8 +36,8 @@ void share_close(struct pool *pool);
  * addresses from *end on, which is 0 at first. */
 extern const struct hipmm_spans pool_spans;
 bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out);
-struct span *spans_next(const struct spans *spans, const struct span *span);
-bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end);
+struct key_tree_node *spans_next(const struct spans *spans, const struct key_tree_node *span);
+bool span_next_run(const struct pool *pool, const struct key_tree_node *span, uint64_t *start, uint64_t *end);
 void spans_close(struct pool *pool);
 
 /* ---- The content of a suspended pool, in host memory or a file (swapped_out.c). suspend.c calls with the pool's lock ---- */

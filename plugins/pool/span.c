@@ -18,24 +18,14 @@ static void spans_set_count(struct spans *spans, uint32_t n)
   __atomic_store_n(&spans->n, n, __ATOMIC_RELAXED);
 }
 
-static struct span *spans_first_from(const struct spans *spans, uint64_t address)
+struct key_tree_node *spans_next(const struct spans *spans, const struct key_tree_node *span)
 {
-  return (struct span *)key_tree_at_least(spans->by_start, address, 0);
+  return span ? key_tree_next(spans->by_start, span) : key_tree_at_least(spans->by_start, 0, 0);
 }
 
-struct span *spans_next(const struct spans *spans, const struct span *span)
+bool span_next_run(const struct pool *pool, const struct key_tree_node *span, uint64_t *start, uint64_t *end)
 {
-  return span ? (struct span *)key_tree_next(spans->by_start, &span->by_start) : spans_first_from(spans, 0);
-}
-
-static uint64_t span_end(const struct span *span)
-{
-  return span->by_start.major + span->by_start.minor;
-}
-
-bool span_next_run(const struct pool *pool, const struct span *span, uint64_t *start, uint64_t *end)
-{
-  uint64_t from = *end ? *end : span->by_start.major, stop = span_end(span);
+  uint64_t from = *end ? *end : span->major, stop = span->major + span->minor;
   if (from >= stop) return false;
   *start = addresses_first(span_addresses(pool), from, stop, true);
   if (*start == stop) return false;
@@ -53,16 +43,16 @@ bool span_holds(struct pool *pool, const void *ptr, struct hipmm_block *span_out
   return span != NULL;
 }
 
-static void spans_remove(struct pool *pool, struct span *span)
+static void spans_remove(struct pool *pool, struct key_tree_node *span)
 {
-  key_tree_remove(&pool->spans.by_start, &span->by_start);
+  key_tree_remove(&pool->spans.by_start, span);
   spans_set_count(&pool->spans, pool->spans.n - 1);
   pool->arena.services->host_free(pool->arena.services, span, sizeof *span);
 }
 
 void spans_close(struct pool *pool)
 {
-  while (pool->spans.by_start) spans_remove(pool, (struct span *)pool->spans.by_start);
+  while (pool->spans.by_start) spans_remove(pool, pool->spans.by_start);
 }
 
 /* ---- Creating ---- */
@@ -71,10 +61,10 @@ void spans_close(struct pool *pool)
 static uint64_t spans_find_in(const struct spans *spans, const struct range *range, uint64_t bytes)
 {
   uint64_t at = range->start, end = range->start + range->bytes;
-  for (const struct span *span = spans_first_from(spans, at); span && span->by_start.major < end;
-       span = spans_next(spans, span)) {
-    if (span->by_start.major - at >= bytes) return at;
-    at = span_end(span);
+  for (const struct key_tree_node *span = key_tree_at_least(spans->by_start, at, 0); span && span->major < end;
+       span = key_tree_next(spans->by_start, span)) {
+    if (span->major - at >= bytes) return at;
+    at = span->major + span->minor;
   }
   return end - at >= bytes ? at : 0;
 }
@@ -108,7 +98,7 @@ static enum hipmm_status spans_add(struct pool *pool, uint64_t bytes, uint64_t *
   struct spans *spans = &pool->spans;
   enum hipmm_status status = HIPMM_OK;
   uint64_t start = 0;
-  struct span *span = services->host_allocate(services, sizeof *span);
+  struct key_tree_node *span = services->host_allocate(services, sizeof *span);
   if (!span)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's spans", 0, 0, 0);
   for (uint32_t i = 0; !start && i < addresses->n_ranges; i++)
@@ -118,8 +108,8 @@ static enum hipmm_status spans_add(struct pool *pool, uint64_t bytes, uint64_t *
     services->host_free(services, span, sizeof *span);
     return status;
   }
-  span->by_start = (struct key_tree_node){.major = start, .minor = bytes};
-  key_tree_insert(&spans->by_start, &span->by_start);
+  *span = (struct key_tree_node){.major = start, .minor = bytes};
+  key_tree_insert(&spans->by_start, span);
   spans_set_count(spans, spans->n + 1);
   *start_out = start;
   return HIPMM_OK;
@@ -274,11 +264,11 @@ static enum hipmm_status span_commit_range(struct pool *pool, uint64_t start, ui
 
 /* Finds the span, and checks that the range is of whole granules in it. */
 static enum hipmm_status span_find(const struct pool *pool, const void *ptr, size_t offset, size_t bytes,
-                                   struct span **span_out)
+                                   struct key_tree_node **span_out)
 {
   const struct hipmm_services *services = pool->arena.services;
   uint64_t granule_bytes = span_addresses(pool)->granule_bytes;
-  struct span *span = (struct span *)key_tree_at(pool->spans.by_start, (uintptr_t)ptr);
+  struct key_tree_node *span = key_tree_at(pool->spans.by_start, (uintptr_t)ptr);
   if (!span)
     return services->refuse(services, HIPMM_E_POINTER, "no span starts at {0:hex}: it was destroyed before",
                             (uintptr_t)ptr, 0, 0);
@@ -286,9 +276,9 @@ static enum hipmm_status span_find(const struct pool *pool, const void *ptr, siz
     return services->refuse(services, HIPMM_E_ARGUMENT,
                             "offset {0} and bytes {1} of a span are not multiples of its granule of {2} bytes", offset,
                             bytes, granule_bytes);
-  if (offset > span->by_start.minor || bytes > span->by_start.minor - offset)
+  if (offset > span->minor || bytes > span->minor - offset)
     return services->refuse(services, HIPMM_E_ARGUMENT, "{0:bytes} from offset {1} on end beyond the span of {2:bytes}",
-                            bytes, offset, span->by_start.minor);
+                            bytes, offset, span->minor);
   *span_out = span;
   return HIPMM_OK;
 }
@@ -296,7 +286,7 @@ static enum hipmm_status span_find(const struct pool *pool, const void *ptr, siz
 static enum hipmm_status span_commit(void *self, void *ptr, size_t offset, size_t bytes)
 {
   struct pool *pool = self;
-  struct span *span;
+  struct key_tree_node *span;
   enum hipmm_status status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
   status = span_find(pool, ptr, offset, bytes, &span);
@@ -332,19 +322,19 @@ static enum hipmm_status span_wait(const struct pool *pool, hipmm_stream_t strea
   return status;
 }
 
-static enum hipmm_status span_decommit_locked(struct pool *pool, const struct span *span, uint64_t offset,
+static enum hipmm_status span_decommit_locked(struct pool *pool, const struct key_tree_node *span, uint64_t offset,
                                               uint64_t bytes)
 {
   const struct streams *streams = &pool->arena.heap.streams;
   if (streams_any_captured(streams, STREAM_READY) || streams_any_may_be_captured(streams))
     return span_refuse_captured(pool);
-  return span_unmap_all(pool, span->by_start.major + offset, span->by_start.major + offset + bytes);
+  return span_unmap_all(pool, span->major + offset, span->major + offset + bytes);
 }
 
 static enum hipmm_status span_decommit(void *self, void *ptr, size_t offset, size_t bytes, hipmm_stream_t stream)
 {
   struct pool *pool = self;
-  struct span *span;
+  struct key_tree_node *span;
   enum hipmm_status status = span_wait(pool, stream);
   if (!status) status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
@@ -357,12 +347,12 @@ static enum hipmm_status span_decommit(void *self, void *ptr, size_t offset, siz
 static enum hipmm_status span_destroy(void *self, void *ptr, hipmm_stream_t stream)
 {
   struct pool *pool = self;
-  struct span *span;
+  struct key_tree_node *span;
   enum hipmm_status status = span_wait(pool, stream);
   if (!status) status = biased_lock_enter(&pool->arena.lock, pool->arena.services);
   if (status) return status;
   status = span_find(pool, ptr, 0, 0, &span);
-  if (!status) status = span_decommit_locked(pool, span, 0, span->by_start.minor);
+  if (!status) status = span_decommit_locked(pool, span, 0, span->minor);
   if (!status) spans_remove(pool, span);
   biased_lock_release(&pool->arena.lock);
   return status;

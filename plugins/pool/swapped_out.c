@@ -44,7 +44,7 @@ static uint64_t swapped_out_find_blocks(const struct heap *heap, struct swapped_
 static uint64_t swapped_out_find_ranges(const struct pool *pool, struct swapped_out_range *ranges)
 {
   uint64_t n = swapped_out_find_blocks(&pool->arena.heap, ranges);
-  for (const struct span *span = NULL; (span = spans_next(&pool->spans, span));) {
+  for (const struct key_tree_node *span = NULL; (span = spans_next(&pool->spans, span));) {
     uint64_t start, end = 0;
     for (; span_next_run(pool, span, &start, &end); n++)
       if (ranges) ranges[n] = (struct swapped_out_range){.start = start, .bytes = end - start};

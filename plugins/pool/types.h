@@ -95,12 +95,8 @@ struct swapped_out {
 
 /* ---- Spans (span.c) ---- */
 
-struct span {
-  struct key_tree_node by_start; /* first; major: its address, minor: its bytes, multiples of the granule */
-};
-
 struct spans {
-  struct key_tree_node *by_start;
+  struct key_tree_node *by_start; /* major: a span's address, minor: its bytes, multiples of the granule */
   uint32_t n;
   uint64_t range_bytes; /* of the ranges that are for spans */
 };

@@ -5,7 +5,7 @@
 static void pool_visit_spans(const struct pool *pool, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                              void *closure)
 {
-  for (const struct span *span = NULL; (span = spans_next(&pool->spans, span));) {
+  for (const struct key_tree_node *span = NULL; (span = spans_next(&pool->spans, span));) {
     uint64_t start, end = 0;
     while (span_next_run(pool, span, &start, &end))
       visitor(closure, &(struct hipmm_extent){.ptr = (const void *)(uintptr_t)start,
