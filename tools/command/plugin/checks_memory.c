@@ -136,7 +136,7 @@ static void checks_memory_unknown_size(void)
 static void checks_memory_huge(void)
 {
   static const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 255,  SIZE_MAX - 256,
-                                 SIZE_MAX / 2, SIZE_MAX / 2 + 1, (size_t)1 << 60, (size_t)1 << 40};
+                                 SIZE_MAX / 2, SIZE_MAX / 2 + 1, (size_t)1 << 60, (size_t)1 << 48};
   checks_memory_open();
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     if (kit_allocate(sizes[i], HIPMM_ALIGNMENT, NULL)) kit_fail("an allocation of %zu bytes succeeds", sizes[i]);
