@@ -16,6 +16,12 @@ is() {
   [ "$(value "$1")" = "$2" ] || fail "$1 is $(value "$1") and not $2"
 }
 
+# device_is KEY VALUE: the same of the first software device. The devices of other runtimes, which this machine may have, come first.
+device_is() {
+  found=$(sed '1,/"name": "hipmm software device"/d' "$work/out" | sed -n "s/^ *\"$1\": \(.*[^,]\),*$/\1/p" | head -n 1)
+  [ "$found" = "$2" ] || fail "$1 is $found and not $2"
+}
+
 HIPMM_RUNTIME=software
 HIPMM_SOFTWARE=devices=3,memory=2GiB,peer_group=2,granularity=4MiB,managed_memory=false
 export HIPMM_RUNTIME HIPMM_SOFTWARE
@@ -31,11 +37,11 @@ prints "^plugins   .*/tests/cmd/.libs (HIPMM_PLUGIN_PATH) [0-9]* found"
 run 0 info --json
 is version "\"$version\""
 prints '^  "runtime": "software",$'
-is memory_bytes 2147483648
-is mapping_granularity 4194304
-is mapping_rdma null # the runtime does not know the attribute
-is memory_pools true
-is managed_memory false
+device_is memory_bytes 2147483648
+device_is mapping_granularity 4194304
+device_is mapping_rdma null # the runtime does not know the attribute
+device_is memory_pools true
+device_is managed_memory false
 run 2 info x
 says 'takes no operand'
 

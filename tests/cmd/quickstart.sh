@@ -120,7 +120,10 @@ quickstart
 prints "^WARNING: this machine has NVIDIA's driver, "
 prints '^  cuda.h is missing; install it$'
 config_log "yes, CUDA 12.9 in here"
+HIPMM_RUNTIME=software # a GPU of this machine would be named
+export HIPMM_RUNTIME
 quickstart
+unset HIPMM_RUNTIME
 ! grep -qi nvidia "$work/out" || fail "it speaks of NVIDIA although the runtime was built"
 unset DRIVER
 

@@ -311,7 +311,7 @@ static char *expand(const char *text)
   return copy;
 }
 
-static void set_amd(const char *library, const char *name)
+static void set_library(const char *library, const char *name)
 {
   char *from = path_in(folder, library);
   put(from, name);
@@ -333,10 +333,11 @@ static void takes_a_runtime(void **state)
   char *variables[3] = {expand(row->variables[0]), expand(row->variables[1])};
   assert_true(asprintf(&path, "LD_LIBRARY_PATH=%s", folder) > 0);
   const char *amd = row->amd ? row->amd : "no_device.so";
-  set_amd(amd, "libamdhip64.so.8");
-  set_amd(amd, "libamdhip64.so.7");
-  set_amd(amd, "libamdhip64.so.6");
-  set_amd(row->amd_5 ? row->amd_5 : amd, "libamdhip64.so.5");
+  set_library(amd, "libamdhip64.so.8");
+  set_library(amd, "libamdhip64.so.7");
+  set_library(amd, "libamdhip64.so.6");
+  set_library(row->amd_5 ? row->amd_5 : amd, "libamdhip64.so.5");
+  set_library("text.so", "libcuda.so.1"); /* this machine's driver may have devices */
   const char *const arguments[] = {"begin", graph, then, NULL};
   const char *const environment[] = {path, variables[0], variables[1], NULL};
   struct outcome outcome = run_again(arguments, environment);
