@@ -82,7 +82,7 @@ done >>"$work/bad"
 grep -v '^#' etc/site/pages | sort | uniq -d | sed 's/^/etc\/site\/pages has this twice: /' >>"$work/bad"
 
 # Of a clone: the subjects of commits, and whether what waits for the first release still does.
-if [ -e .git ] && installed git "the subjects of commits"; then
+if is_clone . "the subjects of commits"; then
   git log --since=2026-11-28 --no-merges --format='%at %h %s' 2>/dev/null | awk '$1 >= 1795910400 { # 2026-11-29
     subject = substr($0, length($1 $2) + 3)
     if (length(subject) > 72) print "commit " $2 ": a subject has at most 72 characters (CONTRIBUTING.md): " subject

@@ -61,8 +61,8 @@ fi
 
 # ---- The SBOM knows each library that a file of the build is linked to ----
 
-if [ -e "$top_srcdir/.git" ] && [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] &&
-  installed readelf "the SBOM" && installed git "the SBOM"; then
+if [ -e "$top_builddir/.libs/libhipmm.so" ] && [ ! "${SANITIZER_FLAGS-}" ] && installed readelf "the SBOM" &&
+  is_clone "$top_srcdir" "the SBOM"; then
   for folder in .libs plugins tools; do
     python3 "$top_srcdir/etc/release/sbom.py" "$top_builddir/$folder" 1 >"$work/$folder.json" || bad=1
   done

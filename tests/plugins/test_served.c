@@ -90,6 +90,15 @@ static void actor_fork(void)
   for (;;) pause();
 }
 
+/* The hard limit stays: a container's may be low, and cannot be raised. */
+static int limit_descriptors(size_t n)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit)) return -1;
+  limit.rlim_cur = n < limit.rlim_max ? n : limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void actor_answer(const char *line)
 {
   char word[100] = "", name[100] = "", more[100] = "";
@@ -115,7 +124,7 @@ static void actor_answer(const char *line)
   else if (!strcmp(word, "release"))
     hipmm_resource_release(actor_resource), actor_resource = NULL;
   else if (!strcmp(word, "limit") && sscanf(line, "limit %zu", &first) == 1)
-    n = prlimit(0, RLIMIT_NOFILE, &(struct rlimit){first, 4096}, NULL);
+    n = limit_descriptors(first);
   printf("%d %d %s\n", (int)status, n, status ? hipmm_last_error_message() : "");
   fflush(stdout);
 }
@@ -631,9 +640,9 @@ static void full_tables_of_descriptors_are_said(void **state)
   does(&writer, "allocate 100 9"); /* it is written on */
   does(&writer, "commit");
   struct process reader = start_actor("read", "1s");
-  does(&reader, "limit 8");
+  finds(&reader, "limit 8", 0);
   fails(&reader, "find a 7", HIPMM_E_IO, "");
-  does(&reader, "limit 1024");
+  finds(&reader, "limit 1024", 0);
   finds(&reader, "find a 7", 1);
   ends(&reader);
   ends(&writer);

@@ -21,6 +21,14 @@ installed() {
   return 1
 }
 
+# is_clone FOLDER WHAT: whether git reads the folder; it refuses a clone of another user. If not, what needs a clone is skipped.
+is_clone() {
+  [ -e "$1/.git" ] && installed git "$2" || return
+  git -C "$1" rev-parse --quiet --verify HEAD >/dev/null 2>&1 && return
+  skip_part "$2" "git does not read the clone"
+  return 1
+}
+
 # is_root WHAT: whether root runs this; else what only root can test is skipped.
 is_root() {
   [ "$(id -u)" != 0 ] || return 0
