@@ -178,6 +178,29 @@ done
 prints "^fetching CUDA's headers .*failed\$"
 unset DRIVER CONFIGURE_FLAGS
 
+# Where no package has HIP's headers, those of Debian are fetched, once; all else is installed.
+printf '#!/bin/sh\ncase "$*" in *libamdhip64-dev*|*cmocka*) ;; *) printf installed ;; esac\n' >tools/dpkg-query
+printf '#!/bin/sh\nexit 1\n' >tools/apt-cache
+printf '#!/bin/sh\ncase $1 in install) echo "$*" >>installed ;; esac\n' >tools/apt-get
+printf '#!/bin/sh\necho "$2 $4" >>fetched\ntouch "$3"\n' >tools/apt-helper
+printf '#!/bin/sh\nmkdir -p "$3/usr/include/hip" && touch "$3/usr/include/hip/hip_runtime_api.h"\n' >tools/dpkg-deb
+printf '#!/bin/sh\necho all: >Makefile; echo "$ROCM_PATH" >given\n' >clone/configure
+printf '#!/bin/sh\necho 0\n' >tools/id
+chmod +x tools/*
+mkdir clone/build-hip
+ln -s "$work/clone/build/hipmm" clone/build-hip/hipmm
+for time in first second; do
+  BUILD=build-hip ROCM_PATH=/nowhere quickstart
+  rm -f clone/build-hip/Makefile
+done
+[ "$(cat clone/build-hip/given)" = "$work/clone/build-hip/hip/usr" ] || fail "configure does not get HIP's headers"
+[ "$(wc -l <clone/fetched)" = 1 ] || fail "they are fetched again"
+grep -q '^http://deb.debian.org/.*_amd64.deb SHA256:[0-9a-f]\{64\}$' clone/fetched || fail "they are fetched without a checksum"
+! grep -q libamdhip64-dev clone/installed && grep -q libcmocka-dev clone/installed || fail "the packages are: $(cat clone/installed)"
+rm tools/id tools/apt-cache tools/apt-helper tools/dpkg-deb
+printf '#!/bin/sh\nprintf installed\n' >tools/dpkg-query
+cp tools/make tools/apt-get
+
 # A step that broke half-way is not taken for done, and its failure says what the machine lacks.
 printf '#!/bin/sh\necho all: >Makefile; exit 1\n' >clone/configure
 BUILD=build-broken sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null && fail "it succeeds although configure failed"

@@ -64,14 +64,15 @@ static bool run_stack_set(const json_t *list, const char *setting)
   }
   snprintf(name, sizeof name, "%.*s", (int)(dot - setting), setting);
   json_t *object = run_stack_find(list, name, near), *value = run_stack_value(equals + 1);
-  bool is_set =
-      object && value && !json_object_setn_new(object, dot + 1, (size_t)(equals - dot - 1), json_incref(value));
+  char *option = strndup(dot + 1, (size_t)(equals - dot - 1)); /* older jansson than 2.14 has no json_object_setn() */
+  bool is_set = object && value && option && !json_object_set(object, option, value);
   if (!object)
     say("run: --set %s: no resource of the stack is called \"%s\"%s", setting, name,
         text_hint(*near ? near : NULL, hint, sizeof hint));
   else if (!is_set)
     say("run: --set %s: is not valid UTF-8", setting);
   json_decref(value);
+  free(option);
   return is_set;
 }
 
