@@ -18,7 +18,7 @@ class Hipmm(AutotoolsPackage):
     variant("sqlite", default=True, description="Read databases of Nsight Systems, rocprofv3 and PyTorch")
 
     depends_on("c", type="build")
-    depends_on("autoconf@2.71:", type="build")
+    depends_on("autoconf@2.69:", type="build")
     depends_on("automake@1.16:", type="build")
     depends_on("libtool", type=("build", "link", "run"))
     depends_on("pkgconfig", type="build")
