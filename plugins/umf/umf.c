@@ -177,6 +177,8 @@ static enum hipmm_status umf_start(struct umf_source *self, const struct umf_opt
   if (!status) status = umf_open(services, &self->umf);
   if (status) return status;
   int result = umf_create_provider(self, wanted->numa_mode, nodes, wanted->numa_nodes.count);
+  if (result == UMF_OUT_OF_HOST_MEMORY)
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for UMF's provider");
   if (result)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, "numa_mode",
                           "UMF refuses %s with %zu NUMA nodes (umf_result_t %d); bind, interleave and preferred need "
