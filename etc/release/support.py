@@ -20,9 +20,9 @@ STEPS = {
     "chroot": ("all tests in a bare {}", "(table chroot)"),
     "aarch64": ("aarch64 in a bare {}", "(table aarch64)"),
     "clang": ("unit tests and plugins with clang {}", "(table clang)"),
-    "hip": ("unit tests and plugins with {}", "(table hip)"),
+    "hip": ("plugins with {}", "(table hip)"),
     "cuda-12": ("unit tests and plugins with {}", "(table cuda-12)"),
-    "cuda-13": ("unit tests and plugins with {}", "(table cuda-13)"),
+    "cuda-13": ("plugins with {}", "(table cuda-13)"),
     "rmm": ("RMM's containers over hipmm", "RMM_INCLUDE=pip"),
 }
 DEBIAN = {"bookworm": "Debian 12", "trixie": "Debian 13"}
