@@ -180,8 +180,8 @@ unset DRIVER CONFIGURE_FLAGS
 
 # Where no package has HIP's headers, those of Debian are fetched, once; all else is installed.
 printf '#!/bin/sh\ncase "$*" in *libamdhip64-dev*|*cmocka*) ;; *) printf installed ;; esac\n' >tools/dpkg-query
-printf '#!/bin/sh\nexit 1\n' >tools/apt-cache
-printf '#!/bin/sh\ncase $1 in install) echo "$*" >>installed ;; esac\n' >tools/apt-get
+printf '#!/bin/sh\n[ "$2" != libamdhip64-dev ] && [ -e lists ]\n' >tools/apt-cache
+printf '#!/bin/sh\ncase "$*" in update) touch lists ;; *install*) echo "$*" >>installed ;; esac\n' >tools/apt-get
 printf '#!/bin/sh\necho "$2 $4" >>fetched\ntouch "$3"\n' >tools/apt-helper
 printf '#!/bin/sh\nmkdir -p "$3/usr/include/hip" && touch "$3/usr/include/hip/hip_runtime_api.h"\n' >tools/dpkg-deb
 printf '#!/bin/sh\necho all: >Makefile; echo "$ROCM_PATH" >given\n' >clone/configure
