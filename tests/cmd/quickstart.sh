@@ -20,6 +20,7 @@ printf '#!/bin/sh\necho "--as-before"\n' >clone/build/config.status
 printf '#!/bin/sh\nprintf installed\n' >tools/dpkg-query
 printf '#!/bin/sh\nexit 0\n' >tools/make
 cp tools/make tools/apt-get
+cp tools/make tools/apt-cache
 chmod +x clone/build/config.status tools/*
 PATH=$work/tools:$PATH
 export PATH
@@ -197,9 +198,10 @@ done
 [ "$(wc -l <clone/fetched)" = 1 ] || fail "they are fetched again"
 grep -q '^http://deb.debian.org/.*_amd64.deb SHA256:[0-9a-f]\{64\}$' clone/fetched || fail "they are fetched without a checksum"
 ! grep -q libamdhip64-dev clone/installed && grep -q libcmocka-dev clone/installed || fail "the packages are: $(cat clone/installed)"
-rm tools/id tools/apt-cache tools/apt-helper tools/dpkg-deb
+rm tools/id tools/apt-helper tools/dpkg-deb
 printf '#!/bin/sh\nprintf installed\n' >tools/dpkg-query
 cp tools/make tools/apt-get
+cp tools/make tools/apt-cache
 
 # A step that broke half-way is not taken for done, and its failure says what the machine lacks.
 printf '#!/bin/sh\necho all: >Makefile; exit 1\n' >clone/configure
