@@ -6,7 +6,7 @@
 #
 #   sh etc/release/reproducible.sh [FLAG OF CONFIGURE...]     CFLAGS are -g -O2, or those of the environment
 #
-# Run by `make reproducible` and .ci/run. diffoscope, where it is installed, explains a difference.
+# Run by `make reproducible`, before a release. diffoscope, where it is installed, explains a difference.
 set -eu
 
 # shellcheck disable=SC2046 # names; a hook of git sets them, and they name another clone
